@@ -216,9 +216,10 @@ SOAK = CLIENT_SECONDS=300 CRASH_ROUNDS=90 KILL_SECONDS=300 PROMOTE_SECONDS=60 \
 	DATABASE_ROWS=50000 CANCEL_ROUNDS=1200 CLUSTER_ROUNDS=60 SERIALIZABLE_SECONDS=60 STRESS_FULL=300 DDL_ROUNDS=2000 \
 	PRIVATE_SECONDS=300 BUILD_ROWS=10000000 SWITCH_SECONDS=300 SCANS_SECONDS=300 \
 	TYPE_ROUNDS=10 TYPE_ROWS=10000 CUT_ROUNDS=48 TAP_SCALE=100 CORE_SECONDS=30 ALL_ENGINES=1 \
-	DIFF_SECONDS=1800 ROWS_QUERIES=20000 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
-	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000
-SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,row_comparison
+	DIFF_SECONDS=1800 RACES=10000000 TAIL_SECONDS=60 SURVIVE_CYCLES=1000 CRASH_CYCLES=1000 \
+	REPLICA_ROUNDS=300 REPLICA_SECONDS=6 REPLICA_KILLS=1000 \
+	AGG_QUERIES=20000 LOOSE_QUERIES=20000 SKIP_QUERIES=20000 ROWS_QUERIES=20000
+SOAK_TAP = core tap:many_clients,connections,shared_builds,random_ddl,private_scan,memory_full,immediate_restarts,killed_backends,promotion,databases,cancelled,switched_options,compared_load,payload,scans_load,cluster,serializable,cut_remake,all_types,differential,tail_buffer,crash_cycles,crash_memory,replica_random,replica_kill,aggregates,loose,skips,row_comparison
 
 .PHONY: test soak applications fresh deb dist packages docker sizes plans cold check-rtm matrix minors upgrades mutants coverage analyse faults demo bench figures core-bench footprint contention sysbench outage advise trial replica conformance format checks others rpm unused fuzz schedules report-test
 test:

@@ -433,14 +433,18 @@ slowest()
 	cd "$SRC" || return
 }
 
-# What doc/evidence.md says of the run: the parts' counts, and the seeds of random tests.
+# What doc/evidence.md says of the run: the parts' counts, those of random statements, and the seeds of random tests.
 evidence()
 {
-	local seeds rows=() line
+	local seeds rows=() line name
 
 	for line in "${SUMMARY[@]}"; do
 		rows+=("${line%% *}" "$(sed -E 's/^[^ ]+ +//; s/ +/ /g; s/ ([0-9]+ failed)/, \1/; s/ ([0-9]+ s)$/, \1/' <<<"$line")")
 	done
+	while IFS=: read -r name line; do
+		rows+=("$name" "$line")
+	done < <(cd "$WORK/logs" && grep -HoE '^# COUNTED: .*' tap-*.log 2>/dev/null |
+		sed -E 's/^tap-(.*)\.log:# COUNTED: /tap \1:/')
 	seeds=$(cd "$WORK/logs" && grep -oE '^# SEED=[0-9]+' tap-*.log stress-*.log 2>/dev/null |
 		sed -E 's/^[a-z]+-(.*)\.log:# SEED=/\1 /' | sort -u | paste -sd, | sed 's/,/, /g')
 	art_evidence "${EVIDENCE_NAME:-test}" "${EVIDENCE_RUN:-make test PARTS=\"${PARTS[*]}\"}" \

@@ -35,6 +35,15 @@ extern char *artbuildphasename(int64 phasenum);
 /* ---- index_facts.c ---- */
 
 /*
+ * How fast this process's scans of an index went lately (scan/read_ahead.c).
+ */
+typedef struct ArtPace
+{
+	uint32		ps[2];			/* picoseconds a row without rows ahead and with; 0: never */
+	uint8		batches;		/* that were begun */
+} ArtPace;
+
+/*
  * The facts that every operation on an index needs and that would be slow to
  * find each time.  They live in rd_amcache, one chunk, so that an invalidation
  * of the relation throws them away.  A reload can happen at any catalog
@@ -48,6 +57,7 @@ typedef struct ArtRelCache
 	ArtEntry   *entry;			/* NULL: not known to exist yet */
 	bool		mirror;			/* planner_hooks.c's answer, */
 	uint64		mirror_as_of;	/* and when it was made; 0: never */
+	ArtPace		pace;
 	ArtKeyDesc	kd;
 } ArtRelCache;
 

@@ -58,6 +58,7 @@ art_relcache(Relation index)
 	rc->rel = ART_REL_NUMBER(index);
 	rc->entry = NULL;
 	rc->mirror_as_of = 0;
+	rc->pace = (ArtPace) {0};
 	rc->kd = *kd;
 	pfree(kd);
 

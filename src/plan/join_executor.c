@@ -101,7 +101,7 @@ typedef struct ArtBatchState
 	JoinType	jointype;
 	bool		single_match;
 	bool		index_only;
-	uint32		pins;			/* of pages, counted by pin_page */
+	uint32		pins;			/* of pages, counted by art_row_pin() */
 	int			nouter;			/* columns of the outer side */
 	Oid			indexid;
 	Index		scanrelid;		/* the inner table's number */
@@ -110,7 +110,6 @@ typedef struct ArtBatchState
 
 	/* the index */
 	Relation	heap;
-	bool		is_heap;		/* its access method is core's */
 	Relation	index;
 	ScanKey		keys;
 	int			nkeys;
@@ -345,7 +344,6 @@ begin_batched(CustomScanState *node, EState *estate, int eflags)
 		return;
 
 	b->heap = art_range_table_relation(estate, b->scanrelid);
-	b->is_heap = b->heap->rd_tableam == GetHeapamTableAmRoutine();
 	b->index = index_open(b->indexid, exec_rt_fetch(b->scanrelid, estate)->rellockmode);
 
 	outer_desc = ExecGetResultType(outer);
@@ -558,75 +556,16 @@ ask_for_page(ArtBatchState *b, ArtAhead *ahead, const uint64 *sorted)
 {
 	uint32		i = ahead->pages++;
 	BlockNumber block = sorted_block(sorted[i]);
-	OffsetNumber line = sorted_line(sorted[i]);
 
 	ahead->reading[i] = false;
-	ahead->buffer[i] = InvalidBuffer;
 	if (i > 0 && block == sorted_block(sorted[i - 1]))
 		ahead->buffer[i] = ahead->buffer[i - 1];
-	else
+	else if (art_row_ask_page(b->heap, block, &ahead->buffer[i]))
 	{
-		PrefetchBufferResult result = PrefetchBuffer(b->heap, MAIN_FORKNUM, block);
-
-		if (result.initiated_io)
-		{
-			ahead->reading[i] = true;
-			ahead->reads++;
-		}
-		else if (result.recent_buffer > 0)
-		{
-			ahead->buffer[i] = result.recent_buffer;
-			__builtin_prefetch(GetBufferDescriptor(result.recent_buffer - 1));
-			__builtin_prefetch(BufferGetPage(result.recent_buffer));
-		}
+		ahead->reading[i] = true;
+		ahead->reads++;
 	}
-	if (ahead->buffer[i] != InvalidBuffer && line <= MaxHeapTuplesPerPage)
-		__builtin_prefetch(PageGetItemId(BufferGetPage(ahead->buffer[i]), line));
-}
-
-/*
- * Ask for the tuple of an entry.  The page is not pinned.  So what is read here
- * may be nonsense, which costs an address within the page for nothing.
- */
-static void
-ask_for_tuple(ArtAhead *ahead, const uint64 *sorted)
-{
-	uint32		i = ahead->lines++;
-	OffsetNumber line = sorted_line(sorted[i]);
-
-	if (ahead->buffer[i] != InvalidBuffer && line <= MaxHeapTuplesPerPage)
-	{
-		Page		page = BufferGetPage(ahead->buffer[i]);
-		char	   *tuple = (char *) page +
-			(ItemIdGetOffset(PageGetItemId(page, line)) & (BLCKSZ - 1));
-
-		__builtin_prefetch(tuple);
-		__builtin_prefetch(tuple + PG_CACHE_LINE_SIZE / 2);
-	}
-}
-
-/*
- * Pin the page of an entry where it was a moment ago.  So the fetch of its row
- * need not look for it a second time.  The counts that it would make are made
- * here, and it would have pruned the page.  Such a pin does not count as use of the
- * page, so each fourth goes core's way: what is used often stays in memory.
- */
-static void
-pin_page(ArtBatchState *b, Buffer buffer, BlockNumber block)
-{
-	IndexFetchHeapData *fetch = (IndexFetchHeapData *) b->scan->xs_heapfetch;
-
-	if (buffer == InvalidBuffer || !b->is_heap ||
-		(BufferIsValid(fetch->xs_cbuf) && fetch->xs_cbuf == buffer) ||
-		b->pins++ % 4 == 0 ||
-		!ReadRecentBuffer(ART_REL_LOCATOR(b->heap), MAIN_FORKNUM, block, buffer))
-		return;
-	if (BufferIsValid(fetch->xs_cbuf))
-		ReleaseBuffer(fetch->xs_cbuf);
-	art_fetch_set_page(fetch, buffer, block);
-	pgstat_count_buffer_read(b->heap);
-	pgstat_count_buffer_hit(b->heap);
-	art_page_prune_opt(b->heap, fetch);
+	art_row_ask_line(ahead->buffer[i], sorted_line(sorted[i]));
 }
 
 /*
@@ -651,8 +590,8 @@ fetch_sorted(ArtBatchState *b, const uint64 *sorted, uint32 n)
 		{
 			while (ahead.pages < n && ahead.pages < i + 12 && ahead.reads < ahead.most)
 				ask_for_page(b, &ahead, sorted);
-			while (ahead.lines < ahead.pages && ahead.lines < i + 6)
-				ask_for_tuple(&ahead, sorted);
+			for (; ahead.lines < ahead.pages && ahead.lines < i + 6; ahead.lines++)
+				art_row_ask_tuple(ahead.buffer[ahead.lines], sorted_line(sorted[ahead.lines]));
 			if (ahead.pages <= i)
 			{
 				ahead.buffer[i] = InvalidBuffer;
@@ -667,7 +606,7 @@ fetch_sorted(ArtBatchState *b, const uint64 *sorted, uint32 n)
 			continue;
 		}
 		if (ahead.most > 0)
-			pin_page(b, ahead.buffer[i], sorted_block(sorted[i]));
+			art_row_pin(b->scan, sorted_block(sorted[i]), ahead.buffer[i], &b->pins);
 		if (!fetch_inner(b, entry))
 			inner->state = INNER_GONE;
 		else if (art_rows_keep(&b->kept, b->fetch_slot, false))

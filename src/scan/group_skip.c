@@ -72,6 +72,7 @@ find_group(IndexScanDesc scan, int ncolumns, const uint8 **key, uint32 *len)
 		art_scan_kill(scan);
 	/* the entries ahead are not those that will be wanted: a row that had to be read says nothing */
 	so->read_ahead.distance = 0;
+	art_scan_rows_end(so);
 	so->read_ahead.reads = ART_READS();
 	if (!so->plan.point && !so->cur.have_keys)
 		fetch_keys(scan);

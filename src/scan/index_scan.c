@@ -682,6 +682,7 @@ art_scan_fetch_again(IndexScanDesc scan, bool backward)
 	ArtScan    *so = (ArtScan *) scan->opaque;
 
 	so->nkilled = 0;
+	art_scan_rows_end(so);
 	if (so->cur.pos >= 0)
 	{
 		uint32		len;
@@ -718,6 +719,7 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			return false;
 		so->guard = art_scan_guard(scan);
 		so->read_ahead.reads = ART_READS();
+		art_scan_rows_end(so);
 		if (!art_scan_fetch(scan, ART_FETCH_FIRST, backward))
 			return art_scan_end(scan);
 		so->started = true;
@@ -735,12 +737,14 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 		{
 			if (!art_scan_fetch(scan, ART_FETCH_TURN, backward))
 				return art_scan_end(scan);
+			art_scan_rows_end(so);
 			continue;
 		}
 		if (next >= (int) so->cur.n)
 		{
 			if (!art_scan_fetch(scan, ART_FETCH_NEXT, backward))
 				return art_scan_end(scan);
+			art_scan_rows_begin(scan);
 			CHECK_FOR_INTERRUPTS();
 			continue;
 		}
@@ -776,6 +780,8 @@ artgettuple(IndexScanDesc scan, ScanDirection dir)
 			return art_scan_end(scan);
 		if (unlikely(so->read_ahead.reads != ART_READS() || so->read_ahead.distance > 0))
 			art_scan_read_ahead(scan);
+		else if (so->read_ahead.with)
+			art_scan_rows_ahead(scan);
 		return true;
 	}
 }

@@ -84,6 +84,7 @@ artrestrpos(IndexScanDesc scan)
 		art_scan_kill(scan);
 	if (so->hazard != NULL)
 		art_hazard_clear(so->hazard);
+	art_scan_rows_end(so);
 	so->started = so->mark != ART_MARK_NONE;
 	if (so->mark == ART_MARK_AWAY)
 	{

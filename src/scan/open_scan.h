@@ -10,6 +10,7 @@
 
 #include "access/itup.h"
 #include "access/relscan.h"
+#include "portability/instr_time.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
@@ -132,6 +133,17 @@ typedef struct ArtSkips
 	uint32		passed;			/* entries passed over */
 } ArtSkips;
 
+/* A row that is asked of memory before it is wanted: its block, and the buffer, if known. */
+typedef struct ArtRowPage
+{
+	BlockNumber block;
+	Buffer		buffer;
+} ArtRowPage;
+
+#define ART_ROWS_AHEAD		12	/* so many of a scan are */
+#define ART_ROWS_BEFORE		3	/* not before these of a batch: a LIMIT of 20 has them */
+#define ART_ROWS_RING		16	/* a power of two above that */
+
 /* How far ahead of a scan the table's blocks are asked for. */
 typedef struct ArtReadAhead
 {
@@ -142,6 +154,15 @@ typedef struct ArtReadAhead
 	BlockNumber last;			/* its block */
 	BlockNumber blocks;			/* of the table; 0: not known yet, or none */
 	uint64		of;				/* the batch */
+
+	/* rows that are in memory: */
+	int			can;			/* 1: they can be asked for, -1: not, 0: not known */
+	bool		with;			/* those of this batch are */
+	uint32		paced;			/* how many it has, or 0: do not time it */
+	instr_time	since;			/* its begin */
+	int			pages;			/* the last entry of it whose page was asked for */
+	int			tuples;			/* the same of tuples */
+	uint32		pins;
 } ArtReadAhead;
 
 /* Blocks that this process has read so far, for any node of any query. */
@@ -243,6 +264,7 @@ typedef struct ArtScan
 	 */
 	ArtScanPlan plan;
 	uint64		first_tids[ART_BATCH_POINT];
+	ArtRowPage	row_pages[ART_ROWS_RING];	/* read_ahead.c: of the entries, by their places in the batch */
 	ArtKeyDesc	kd;				/* last: with room for its columns only */
 } ArtScan;
 
@@ -252,6 +274,22 @@ typedef struct ArtScan
  * or the distance is not 0.  Errors: those of PrefetchBuffer().
  */
 extern void art_scan_read_ahead(IndexScanDesc scan);
+
+/*
+ * Rows that are in memory.  rows_begin: the scan has gone on to a next batch, the same way; shall
+ * memory be asked for its rows (read_ahead.with)?  rows_ahead: ask for some behind the one at hand,
+ * and pin the page of that.  Errors: as above.
+ */
+extern void art_scan_rows_begin(IndexScanDesc scan);
+extern void art_scan_rows_ahead(IndexScanDesc scan);
+
+/* The batch is exchanged in any other way: nothing is known of it. */
+static inline void
+art_scan_rows_end(ArtScan *so)
+{
+	so->read_ahead.with = false;
+	so->read_ahead.paced = 0;
+}
 
 /* ---- the scan's memory ---- */
 

@@ -12,6 +12,11 @@
  * effective_io_concurrency of the table's tablespace.  Each block that was there takes
  * one off.  A LIMIT of few rows wants few blocks in vain.
  *
+ * Where nothing had to be read for a batch, the scan asks memory for the lines of the next one's
+ * rows (row_pages.c), up to twelve ahead.  Of rows that are in the processor's caches that costs
+ * more than it gives.  So the process looks how long whole batches of an index take with it
+ * and without, and one in 32 goes the way that was the slower one.
+ *
  * Index-only scans ask for nothing: most of their rows need no table.  Nor does a scan whose
  * skips are far (skips.c): most entries of its batches do not match.  A bitmap scan
  * and a batched join have ways of their own.
@@ -26,6 +31,7 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
+#include "am/am.h"
 #include "scan/open_scan.h"
 
 /*
@@ -70,6 +76,7 @@ art_scan_read_ahead(IndexScanDesc scan)
 	int			farther = 0;
 
 	ra->reads = ART_READS();
+	art_scan_rows_end(so);
 	if (scan->xs_want_itup || scan->heapRelation == NULL || (so->plan.skips && so->skips.far))
 		return;
 	if (blocks_of_table(scan) == 0 || ra->most <= 0)
@@ -92,4 +99,137 @@ art_scan_read_ahead(IndexScanDesc scan)
 			ra->distance += was;
 	}
 	ra->distance = Min(ra->distance + farther, ra->most);
+}
+
+/* Batches that are too small to be timed. */
+#define PACE_LEAST	64
+
+/* Can the rows of this scan be asked of memory? */
+static bool
+rows_can_be_asked(IndexScanDesc scan)
+{
+	Relation	heap = scan->heapRelation;
+
+	return !scan->xs_want_itup && heap != NULL && scan->xs_heapfetch != NULL &&
+		!RelationUsesLocalBuffers(heap) &&
+		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) > 0;
+}
+
+/*
+ * A batch begins that is not the first one, and nothing had to be read for the last: how long did that
+ * take, and is memory to be asked for the rows of this one?
+ */
+static bool
+pace_of_batch(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+	ArtPace    *pace = &art_relcache(scan->indexRelation)->pace;
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	if (ra->paced >= PACE_LEAST)
+	{
+		uint32	   *ps = &pace->ps[ra->with];
+		instr_time	took = now;
+		double		sample;
+
+		INSTR_TIME_SUBTRACT(took, ra->since);
+		sample = Min(INSTR_TIME_GET_DOUBLE(took) * 1e12 / ra->paced, 1e9) + 1;
+		/* others of this machine make a batch slow, and nobody makes it fast */
+		*ps = *ps == 0 ? sample : sample < *ps ? (*ps + sample) / 2 : Min(sample, *ps * 1.125 + 1);
+	}
+	ra->paced = so->cur.n;
+	ra->since = now;
+	if (pace->ps[true] == 0 || pace->ps[false] == 0)
+		return pace->ps[true] == 0;
+	return (pace->ps[true] <= pace->ps[false]) == (++pace->batches % 32 != 0);
+}
+
+void
+art_scan_rows_begin(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+
+	if (ra->reads != ART_READS() || ra->distance > 0 || (so->plan.skips && so->skips.far))
+	{
+		art_scan_rows_end(so);
+		return;
+	}
+	if (ra->can == 0)
+		ra->can = rows_can_be_asked(scan) ? 1 : -1;
+	ra->with = ra->can > 0 && pace_of_batch(scan);
+	if (ra->with)
+	{
+		ra->pages = -1;
+		memset(so->row_pages, 0, sizeof(so->row_pages));
+	}
+}
+
+/*
+ * Ask for the pages of the entries up to that one.  The first that is not in memory is read ahead,
+ * and so is what follows.
+ */
+static void
+ask_for_pages(IndexScanDesc scan, int until)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+
+	while (ra->pages < until)
+	{
+		const ArtRowPage *before = &so->row_pages[ra->pages % ART_ROWS_RING];
+		ArtRowPage *page = &so->row_pages[++ra->pages % ART_ROWS_RING];
+		ItemPointerData ip;
+
+		art_tid_unpack(so->cur.tids[ra->pages], &ip);
+		page->block = ItemPointerGetBlockNumber(&ip);
+		page->buffer = InvalidBuffer;
+		if (page->block == before->block)
+		{
+			page->buffer = before->buffer;
+			continue;
+		}
+		if (art_row_ask_page(scan->heapRelation, page->block, &page->buffer))
+		{
+			ra->distance = 1;
+			ra->with = false;
+			ra->of = so->cur.serial;
+			ra->asked = ra->pages;
+			ra->last = page->block;
+			return;
+		}
+		art_row_ask_line(page->buffer, ItemPointerGetOffsetNumber(&ip));
+	}
+}
+
+void
+art_scan_rows_ahead(IndexScanDesc scan)
+{
+	ArtScan    *so = (ArtScan *) scan->opaque;
+	ArtReadAhead *ra = &so->read_ahead;
+	ArtRowPage *page = &so->row_pages[so->cur.pos % ART_ROWS_RING];
+	BlockNumber block = ItemPointerGetBlockNumber(&scan->xs_heaptid);
+	int			ahead = Min(so->cur.pos - ART_ROWS_BEFORE, ART_ROWS_AHEAD);
+
+	if (ahead <= 0)
+		return;
+	if (ra->pages < so->cur.pos)
+	{
+		ra->pages = ra->tuples = so->cur.pos;
+		*page = (ArtRowPage) {block, InvalidBuffer};
+	}
+	ask_for_pages(scan, Min(so->cur.pos + ahead, (int) so->cur.n - 1));
+	while (ra->tuples < Min(so->cur.pos + ahead / 2, ra->pages))
+	{
+		const ArtRowPage *next = &so->row_pages[++ra->tuples % ART_ROWS_RING];
+		ItemPointerData ip;
+
+		art_tid_unpack(so->cur.tids[ra->tuples], &ip);
+		if (next->block != block)
+			art_row_ask_tuple(next->buffer, ItemPointerGetOffsetNumber(&ip));
+	}
+	/* after a restored mark the place may be another entry's: the buffer is another block's then */
+	art_row_pin(scan, block, page->buffer, &ra->pins);
 }

@@ -10,6 +10,7 @@
 
 #include "access/relscan.h"
 #include "nodes/tidbitmap.h"
+#include "storage/buf.h"
 
 #include "area/area.h"
 
@@ -175,6 +176,24 @@ extern bool art_scan_group_end(IndexScanDesc scan, int ncolumns, bool backward);
 
 /* Has the entry itself a NULL in this column, from 0?  False where the group cannot be told. */
 extern bool art_scan_is_null(IndexScanDesc scan, int column);
+
+/* ---- row_pages.c: for read_ahead.c and plan/join_executor.c ---- */
+
+/*
+ * Ask for a block of the table: true, if it has to be read.  *buffer: where it is in memory, or
+ * InvalidBuffer.  Errors: those of PrefetchBuffer().
+ */
+extern bool art_row_ask_page(Relation heap, BlockNumber block, Buffer *buffer);
+
+/* Ask memory for a line pointer of that page, and, a while later, for its tuple. */
+extern void art_row_ask_line(Buffer buffer, OffsetNumber line);
+extern void art_row_ask_tuple(Buffer buffer, OffsetNumber line);
+
+/*
+ * Pin the page of a row that is fetched next where it was a moment ago, so that the fetch need
+ * not look for it.  Nothing happens where that buffer has another block.  *pins counts.
+ */
+extern void art_row_pin(IndexScanDesc scan, BlockNumber block, Buffer buffer, uint32 *pins);
 
 /* ---- mark_restore.c ---- */
 

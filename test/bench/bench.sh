@@ -11,7 +11,8 @@
 #	REPS=5			repetitions, of which the median counts
 #	ONLY=a,b		only these: lookup join count build vacuum lookup1 stmt page skip distinct
 #					aggregates insert insel clients wal bytes freed dups small restart tail fk
-#	AMS="btree hash art empty"	access methods; empty is what PostgreSQL itself spends (test/modules/art_empty)
+#	AMS="btree hash art empty"	access methods; empty is what PostgreSQL itself spends (test/modules/art_empty). hash is
+#					measured once
 #	SKIP_BIN=dir	the programs of a PostgreSQL 18, whose btree is measured by skip and distinct, too; default:
 #					this machine's, or npm's (test/roots.sh)
 #	RESULTS=dir		default: bench-results/<date> in the tree
@@ -175,28 +176,35 @@ need_table()
 }
 
 # ---- what needs an index on the big tables ----------------------------------
+# told INDEX EACH QUERY: SQL after which scans of an empty index find what the query says (f tid, k
+# bigint, o their order), EACH at a time
+told()
+{
+	echo "DO \$told\$ BEGIN PERFORM empty_answers('$1', array_agg(f ORDER BY o), array_agg(k ORDER BY o), $2) FROM ($3) s; END \$told\$"
+}
+
+# group_big TABLE COLUMN: the access methods in turn, for a machine's speed may change on the way
 group_big()
 {
-	local col am rep ms t=$1 col=$2
+	local am rep ms lo hi t=$1 col=$2
 
 	need_table "$t" "$col" "$ROWS"
+	if wants count; then			# big_queries wants them
+		lo=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3)) LIMIT 1")
+		hi=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3 + SMALL)) LIMIT 1")
+	fi
 	if [ "$col" = rnd ] && wants join; then
 		sql "CREATE TABLE probe AS SELECT k FROM $t
 			ORDER BY hashint8extended(k, 7) LIMIT $PROBES" >/dev/null
 		sql "VACUUM (FREEZE, ANALYZE) probe" >/dev/null
 	fi
-	for am in $(ams_but none); do
-		# hash only where the table of goals has it
-		if [ "$am" = hash ] && { [ "$col" != rnd ] || ! wants lookup join; }; then
-			continue
-		fi
-		[ "$am" != empty ] || wants build vacuum || continue
-		for ((rep = 1; rep <= REPS; rep++)); do
-			if [ "$rep" -lt "$REPS" ]; then
-				# earlier repetitions serve building and VACUUM only
-				[ "$am" != hash ] || continue
-				wants build || { [ "$col" = rnd ] && wants vacuum; } || continue
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in $(ams_but none); do
+			# hash only where the table of goals has it
+			if [ "$am" = hash ] && { [ "$col" != rnd ] || ! wants lookup join || [ "$rep" -gt 1 ]; } then
+				continue
 			fi
+			[ "$am" != empty ] || wants build vacuum join count || continue
 			ms=$(timed "CREATE INDEX ${t}_i ON $t USING $am (k)") ||
 				art_die "CREATE INDEX"
 			wants build && record "build_$col" "$am" "$rep" \
@@ -208,7 +216,7 @@ group_big()
 					art_die "CREATE INDEX by several"
 				record "build2_$col" "$am" "$rep" "$(calc "$ms / 1000" 3)" s
 			fi
-			[ "$rep" -lt "$REPS" ] || [ "$am" = empty ] || big_queries "$t" "$col" "$am"
+			big_queries "$t" "$col" "$am" "$rep"
 			if [ "$col" = rnd ] && [ "$am" != hash ] && wants vacuum; then
 				big_vacuum "$t" "$am" "$rep"
 			fi
@@ -232,44 +240,43 @@ join_of()
 
 big_queries()
 {
-	local t=$1 col=$2 am=$3 rep ms lo hi n
+	local t=$1 col=$2 am=$3 rep=$4 ms n i BEFORE=
 
-	if [ "$col" = rnd ] && wants lookup; then
-		for ((rep = 1; rep <= REPS; rep++)); do
-			record lookup "$am" "$rep" "$(sql "SELECT round(bench_lookup(
-				'${t}_i', $LOOKUPS, $rep)::numeric, 1)")" ns
-		done
+	if [ "$col" = rnd ] && [ "$am" != empty ] && wants lookup; then
+		record lookup "$am" "$rep" "$(sql "SELECT round(bench_lookup(
+			'${t}_i', $LOOKUPS, $rep)::numeric, 1)")" ns
 	fi
 	if [ "$col" = rnd ] && wants join; then
 		local nl="-c enable_hashjoin=off -c enable_mergejoin=off
 			-c enable_memoize=off -c enable_bitmapscan=off
 			-c enable_seqscan=on -c enable_material=off"
 		local one="-c artidx.batched_joins=off"
-		for ((rep = 1; rep <= REPS; rep++)); do
-			join_of join_heap "$t" "$am" "$rep" "$nl $one -c enable_indexonlyscan=off"
-			[ "$am" = hash ] && continue
+		[ "$am" != empty ] || BEFORE="SET enable_hashjoin = on; $(told "${t}_i" 1 \
+			"SELECT r.ctid AS f, r.k, p.ctid AS o FROM probe p JOIN $t r ON r.k = p.k"); SET enable_hashjoin = off"
+		join_of join_heap "$t" "$am" "$rep" "$nl $one -c enable_indexonlyscan=off"
+		if [ "$am" != hash ]; then
 			join_of join_ios "$t" "$am" "$rep" "$nl $one"
-			[ "$am" = art ] || continue
+		fi
+		if [ "$am" = art ]; then
 			join_of join_heap_many "$t" "$am" "$rep" "$nl -c enable_indexonlyscan=off"
 			join_of join_ios_many "$t" "$am" "$rep" "$nl"
-		done
-		SETTINGS=
+		fi
+		SETTINGS= BEFORE=
 	fi
 	if { [ "$col" = rnd ] || [ "$col" = seq ]; } && [ "$am" != hash ] &&
 		wants count; then
-		lo=$(sql "SELECT k FROM $t ORDER BY k OFFSET $((ROWS / 3)) LIMIT 1")
-		hi=$(sql "SELECT k FROM $t ORDER BY k
-			OFFSET $((ROWS / 3 + SMALL)) LIMIT 1")
+		[ "$am" != empty ] || BEFORE="SET enable_seqscan = on; $(told "${t}_i" "$SMALL" \
+			"SELECT ctid AS f, k, k AS o FROM $t WHERE k >= $lo AND k < $hi"); SET enable_seqscan = off"
 		SETTINGS="-c enable_seqscan=off -c enable_bitmapscan=off"
 		n=$(SETTINGS='' sql "SELECT count(*) FROM $t WHERE k >= $lo AND k < $hi")
 		[ "$n" = "$SMALL" ] || art_die "count is $n, not $SMALL"
-		for ((rep = 0; rep <= REPS; rep++)); do
+		for i in 0 1; do
 			ms=$(timed "SELECT count(*) FROM $t WHERE k >= $lo AND k < $hi") ||
 				art_die "count"
-			[ "$rep" -eq 0 ] ||
+			[ "$i" -eq 0 ] ||
 				record "count_$col" "$am" "$rep" "$(calc "$ms * 1e6 / $SMALL")" ns
 		done
-		SETTINGS=
+		SETTINGS= BEFORE=
 	fi
 }
 
@@ -285,27 +292,30 @@ big_vacuum()
 }
 
 # ---- look-ups and statements in a tenth ---------------------------------------
-# loop_of MEASURE AM REP ROUNDS KEYS SETTINGS STATEMENT: a PL/pgSQL loop around a
-# statement that sets r from lo and hi, the first and the last of so many KEYS;
-# nanoseconds a round, and a key of it
+# loop_of MEASURE AM REP ROUNDS KEYS AFTER SETTINGS STATEMENT: a PL/pgSQL loop around a
+# statement that sets r from lo and hi, the first and the last of so many KEYS, of which the first one
+# found is so many AFTER lo; nanoseconds a round, and a key of it
 loop_of()
 {
-	local ns
+	local ns told=
 
-	ns=$(PGOPTIONS="-c enable_seqscan=off -c enable_bitmapscan=off -c plan_cache_mode=force_generic_plan $6" sql "
+	[ "$2" != empty ] || told="$(told s_rnd_i "$5" "SELECT r.f, r.k, (b.i, r.n) AS o FROM bounds b JOIN ranked r
+		ON $([ "$5" = "$SMALL" ] && echo true || echo "r.n BETWEEN b.n + $6 AND b.n + $6 + $5 - 1") WHERE b.i <= $4");"
+	ns=$(PGOPTIONS="-c enable_seqscan=off -c enable_bitmapscan=off -c plan_cache_mode=force_generic_plan $7" sql "
+		$told
 		CREATE OR REPLACE FUNCTION loop_of() RETURNS numeric LANGUAGE plpgsql AS \$\$
-		DECLARE los bigint[]; his bigint[]; n int; lo bigint; hi bigint; r bigint; t timestamptz; took numeric;
+		DECLARE los bigint[]; his bigint[]; m int; lo bigint; hi bigint; r bigint; t timestamptz; took numeric;
 		BEGIN
-			SELECT array_agg(k), array_agg(CASE $5 WHEN 100 THEN hi100 ELSE hi1000 END), count(*)
-				INTO los, his, n FROM bounds;
+			SELECT array_agg(k ORDER BY i), array_agg(CASE $5 WHEN 100 THEN hi100 ELSE hi1000 END ORDER BY i), count(*)
+				INTO los, his, m FROM bounds;
 			t := clock_timestamp();
-			FOR i IN 1..$4 LOOP
-				lo := los[i % n + 1]; hi := his[i % n + 1];
-				$7;
+			FOR i IN 0..$4 - 1 LOOP
+				lo := los[i % m + 1]; hi := his[i % m + 1];
+				$8;
 			END LOOP;
 			took := extract(epoch FROM clock_timestamp() - t);
-			n := pg_stat_get_xact_numscans('s_rnd_i'::regclass);
-			IF n <> $4 THEN RAISE '% scans of the index, not $4', n; END IF;
+			m := pg_stat_get_xact_numscans('s_rnd_i'::regclass);
+			IF m <> $4 THEN RAISE '% scans of the index, not $4', m; END IF;
 			IF $5 <> 1 AND r <> $5 THEN RAISE '% keys, not $5', r; END IF;
 			RETURN round(took * 1e9 / $4 / $5, 1);
 		END \$\$;
@@ -317,14 +327,15 @@ statements()
 {
 	local am=$1 rep=$2 n=$((SMALL / 10)) count="SELECT count(*) INTO r FROM s_rnd"
 
-	record begin "$am" "$rep" "$(sql "SELECT round(bench_begin('s_rnd_i', $((SMALL + 50000)))::numeric, 1)")" ns
-	loop_of point "$am" "$rep" "$n" 1 "-c enable_indexonlyscan=off" "SELECT k INTO STRICT r FROM s_rnd WHERE k = lo"
-	loop_of next "$am" "$rep" "$n" 1 "-c enable_indexonlyscan=off" \
+	[ "$am" = empty ] ||
+		record begin "$am" "$rep" "$(sql "SELECT round(bench_begin('s_rnd_i', $((SMALL + 50000)))::numeric, 1)")" ns
+	loop_of point "$am" "$rep" "$n" 1 0 "-c enable_indexonlyscan=off" "SELECT k INTO STRICT r FROM s_rnd WHERE k = lo"
+	loop_of next "$am" "$rep" "$n" 1 1 "-c enable_indexonlyscan=off" \
 		"SELECT k INTO STRICT r FROM s_rnd WHERE k > lo ORDER BY k LIMIT 1"
-	loop_of plan "$am" "$rep" "$n" 1 "" "EXECUTE 'SELECT k FROM s_rnd WHERE k = ' || lo INTO STRICT r"
-	loop_of count_100 "$am" "$rep" $((n / 10)) 100 "" "$count WHERE k BETWEEN lo AND hi"
-	loop_of count_all "$am" "$rep" 1 "$SMALL" "" "$count"
-	loop_of range "$am" "$rep" $((n / 100)) 1000 "-c enable_indexonlyscan=off" "$count WHERE k BETWEEN lo AND hi"
+	loop_of plan "$am" "$rep" "$n" 1 0 "" "EXECUTE 'SELECT k FROM s_rnd WHERE k = ' || lo INTO STRICT r"
+	loop_of count_100 "$am" "$rep" $((n / 10)) 100 0 "" "$count WHERE k BETWEEN lo AND hi"
+	loop_of count_all "$am" "$rep" 1 "$SMALL" 0 "" "$count"
+	loop_of range "$am" "$rep" $((n / 100)) 1000 0 "-c enable_indexonlyscan=off" "$count WHERE k BETWEEN lo AND hi"
 }
 
 group_tenth()
@@ -332,19 +343,25 @@ group_tenth()
 	local am rep
 
 	need_table s_rnd rnd "$SMALL"
-	! wants stmt || sql "CREATE TABLE bounds AS SELECT * FROM (SELECT k, lead(k, 99) OVER w AS hi100,
-				lead(k, 999) OVER w AS hi1000 FROM s_rnd WINDOW w AS (ORDER BY k)) s
-			WHERE hi1000 IS NOT NULL ORDER BY hashint8extended(k, 3) LIMIT 10000" >/dev/null || art_die "no keys"
-	for am in $(ams_but none empty); do
-		sql "CREATE INDEX s_rnd_i ON s_rnd USING $am (k)" >/dev/null
-		for ((rep = 1; rep <= REPS; rep++)); do
-			! wants lookup1 || record lookup1 "$am" "$rep" "$(sql "SELECT round(bench_lookup(
+	if wants stmt; then
+		sql "CREATE TABLE ranked AS SELECT k, ctid AS f, row_number() OVER (ORDER BY k) AS n FROM s_rnd;
+			CREATE TABLE bounds AS SELECT *, row_number() OVER (ORDER BY hashint8extended(k, 3)) AS i
+				FROM (SELECT k, n, lead(k, 99) OVER w AS hi100, lead(k, 999) OVER w AS hi1000 FROM ranked WINDOW w AS (ORDER BY k)) s
+				WHERE hi1000 IS NOT NULL ORDER BY i LIMIT 10000;
+			CREATE INDEX ON ranked (n); ANALYZE ranked, bounds" >/dev/null || art_die "no keys"
+	fi
+	for ((rep = 1; rep <= REPS; rep++)); do
+		for am in $(ams_but none); do
+			[ "$am" != hash ] || { wants lookup1 && [ "$rep" = 1 ]; } || continue
+			[ "$am" != empty ] || wants stmt || continue
+			sql "CREATE INDEX s_rnd_i ON s_rnd USING $am (k)" >/dev/null
+			[ "$am" = empty ] || ! wants lookup1 || record lookup1 "$am" "$rep" "$(sql "SELECT round(bench_lookup(
 				's_rnd_i', $LOOKUPS, $rep)::numeric, 1)")" ns
 			[ "$am" = hash ] || ! wants stmt || statements "$am" "$rep"
+			sql "DROP INDEX s_rnd_i" >/dev/null
 		done
-		sql "DROP INDEX s_rnd_i" >/dev/null
 	done
-	sql "DROP TABLE IF EXISTS bounds" >/dev/null 2>&1
+	sql "DROP TABLE IF EXISTS bounds, ranked" >/dev/null 2>&1
 }
 
 # ---- pages by key: a comparison of rows --------------------------------------------

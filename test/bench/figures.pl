@@ -435,7 +435,8 @@ Read the ratios. All access methods do the same work in the same run, one after 
 what else the machine does hits them alike. `art/nbt` is art's time, memory or WAL as a part of
 nbtree's. `floor`, where a run has it, is an access method that keeps nothing: what PostgreSQL itself spends on
 an index. For `CREATE INDEX` it reads the table, and for VACUUM it asks about each row, in the order of the
-table. art asks in the order of its batches, and reads pages that are all-visible in a shorter way.
+table. art asks in the order of its batches, and reads pages that are all-visible in a shorter way. A scan is told
+its rows before, and finds them at no cost. Where art is below that floor, it has a node of its own, or asks memory for rows ahead.
 `nbtree 18` is PostgreSQL 18's nbtree, whose scans skip, too.
 
 MD

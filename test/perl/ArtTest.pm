@@ -18,7 +18,7 @@ our @EXPORT = qw(art_node art_conf same_answer check_clean check_exact check_fol
   request_and_wait fails_with times_out index_state plan_uses
   art_seed art_engines art_engine_options comes_back all_replayed make_held kill_and_recover all_ready
   stop_wal_writer crash_without_flush indexes_of memory_returns server_errors server_crashes
-  rows_beside_churn build_modules crash_often in_builder load_schema load_start load_running load_finish load_lies load_verify);
+  beside_churn rows_beside_churn build_modules crash_often in_builder load_schema load_start load_running load_finish load_lies load_verify);
 
 # The settings that every node of these tests starts from.
 sub art_conf
@@ -278,48 +278,108 @@ sub art_seed
 	return $seed;
 }
 
-# rows_beside_churn NODE, N, SEED, PART, KIND: N random queries of test/rows.sql, by index and by
-# sequential scan of one snapshot, while rows change and VACUUM runs.  More than PART of their plans
-# are of the KIND (rows.run's own).
-sub rows_beside_churn
+# beside_churn NODE, SETTING...: random statements of a script of test/*.sql, which compares each one's
+# answer with that of a sequential scan of the same snapshot, while rows change, and VACUUM and
+# DDL of the indexes run.
+#
+#	queries, seed		how many, of which AT_ONCE of one snapshot
+#	schema, tables		the script's, whose tables are t1 to tTABLES, and maybe more
+#	run, part			its function, a format of N and SEED, by whose count more than PART have the plan wanted
+#	churn				PL/pgSQL that changes the table t, in the round n; at is a variable
+sub beside_churn
 {
-	my ($node, $queries, $seed, $part, $kind) = @_;
-	my ($churn_err, $vacuum_err) = ('', '');
-	my $args = defined $kind ? ", '$kind'" : '';
+	my ($node, %is) = @_;
+	my $schema = $is{schema};
+	my (%err, %run, @sum);
 
-	$node->safe_psql('postgres', q{
-		CREATE TABLE rows.done (yes bool);
-		CREATE PROCEDURE rows.churn() LANGUAGE plpgsql AS $$
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$node->safe_psql('postgres', qq{
+		CREATE TABLE $schema.done (yes bool);
+		CREATE PROCEDURE $schema.churn() LANGUAGE plpgsql AS \$\$
 		DECLARE
 			n bigint := 0;
+			t text;
+			at int;
 		BEGIN
-			WHILE NOT EXISTS (SELECT FROM rows.done) LOOP
-				EXECUTE format('UPDATE rows.t%s SET a = nullif((random() * 9)::int, 9), b = nullif((random() * 19)::int, 19),
-					c = nullif((random() * 5)::int, 5), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 5',
-					1 + n % 16, (random() * 3000)::int);
+			WHILE NOT EXISTS (SELECT FROM $schema.done) LOOP
+				t := '$schema.t' || 1 + n % $is{tables};
+				$is{churn}
 				n := n + 1;
 				COMMIT;
 			END LOOP;
 			RAISE NOTICE 'rounds: %', n;
-		END $$});
-	my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL rows.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
-	my $vacuum = IPC::Run::start([ 'psql', '-XAtq', (map { ('-c', "VACUUM rows.t$_") } (1 .. 16) x (2 + $queries / 100)),
-		'-d', $node->connstr('postgres') ], '2>', \$vacuum_err);
-	for (my $left = $queries; $left > 0; $left -= 100)
+		END \$\$;
+		CREATE PROCEDURE $schema.ddl() LANGUAGE plpgsql AS \$\$
+		DECLARE
+			n bigint := 0;
+			i record;
+		BEGIN
+			WHILE NOT EXISTS (SELECT FROM $schema.done) LOOP
+				SELECT c.oid::regclass AS name, pg_get_indexdef(c.oid) AS def INTO i FROM pg_class c JOIN pg_am a ON a.oid = relam
+					WHERE amname = 'art' AND relkind = 'i' AND NOT relispartition AND relnamespace = '$schema'::regnamespace
+					ORDER BY random() LIMIT 1;
+				IF n % 4 = 0 THEN
+					EXECUTE format('REINDEX INDEX %s', i.name);
+				ELSIF n % 4 = 1 THEN
+					EXECUTE format('DROP INDEX %s', i.name);
+					EXECUTE i.def;
+				ELSIF n % 4 = 2 AND i.def !~ 'page_size' THEN
+					EXECUTE format('ALTER INDEX %s SET (structure = %s)', i.name, (ARRAY['art', 'btree', 'hydra'])[1 + floor(random() * 3)::int]);
+				ELSE
+					PERFORM artidx_unload(i.name);
+					COMMIT;
+					PERFORM artidx_build(i.name);
+				END IF;
+				n := n + 1;
+				COMMIT;
+				PERFORM pg_sleep(0.05);
+			END LOOP;
+			RAISE NOTICE 'rounds: %', n;
+		END \$\$});
+	my $url = $node->connstr('postgres');
+	$run{$_} = IPC::Run::start([ 'psql', '-XAtqc', "CALL $schema.$_()", '-d', $url ], '2>', \$err{$_}) for qw(churn ddl);
+	$run{vacuum} = IPC::Run::start([ 'sh', '-c', qq{n=0; while [ "\$(psql -XAtc "SELECT count(*) FROM $schema.done" -d "\$0")" = 0 ]; do }
+		. 'psql -XAtq -d "$0" ' . join(' ', map { "-c 'VACUUM (INDEX_CLEANUP ON) $schema.t$_'" } 1 .. $is{tables})
+		. ' || exit 1; n=$((n + 1)); done; echo "rounds: $n" >&2', $url ], '2>', \$err{vacuum});
+	for (my $left = $is{queries}; $left > 0; $left -= $is{at_once})
 	{
-		my $n = $left < 100 ? $left : 100;
-		my $s = ($seed % 1999 + $left) / 2000;
-		my $got = $node->safe_psql('postgres',
-			"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT queries, by_rows > $part * queries, answers > queries, different FROM rows.run($n, $s - floor($s)$args);");
+		my $n = $left < $is{at_once} ? $left : $is{at_once};
+		my $s = (($is{seed} % 1999) * 7919 + $left) % 1000000 / 1000000;
+		my @got = split /\|/, $node->safe_psql('postgres',
+			'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM ' . sprintf($is{run}, $n, $s));
 
-		is($got, "$n|t|t|0", "$n queries, SEED=$seed, $left left");
+		is($got[3], 0, "$n statements, $left left, SEED=$is{seed}") if $got[3] ne '0';
+		$sum[$_] += $got[$_] for 0 .. 3;
 	}
-	$node->safe_psql('postgres', 'INSERT INTO rows.done VALUES (true)');
-	ok($churn->finish, 'rows changed meanwhile') or diag($churn_err);
-	cmp_ok(($churn_err =~ /rounds: (\d+)/)[0] // 0, '>', 10, 'many of them');
-	ok($vacuum->finish, 'VACUUM ran') or diag($vacuum_err);
-	is($node->safe_psql('postgres', q{SELECT count(*) FROM artidx_indexes WHERE schemaname = 'rows' AND state <> 'ready'}), 0,
-		'every index is in memory');
+	$node->safe_psql('postgres', "INSERT INTO $schema.done VALUES (true)");
+	is("$sum[0]|$sum[3]", "$is{queries}|0", "$is{queries} random statements, each as a sequential scan of the same snapshot answers it");
+	cmp_ok($sum[1], '>', $is{part} * $is{queries}, "$sum[1] of them by the plan that is wanted");
+	cmp_ok($sum[2], '>', $is{queries}, 'they have rows');
+	my %rounds;
+	for my $what (qw(churn vacuum ddl))
+	{
+		ok($run{$what}->finish, "$what went on meanwhile") or diag($err{$what});
+		$rounds{$what} = ($err{$what} =~ /rounds: (\d+)/)[0] // 0;
+	}
+	cmp_ok($rounds{churn}, '>', 10, 'rows changed');
+	cmp_ok($rounds{$_}, '>', 0, "again and again: $_") for qw(vacuum ddl);
+	all_ready($node, 'every index is in memory in the end');
+	# test/run.sh writes this into the evidence
+	diag("COUNTED: $sum[0] statements, $sum[1] by the plan that is wanted, $sum[3] different; $rounds{churn} transactions that changed rows, "
+		. "$rounds{ddl} with DDL, VACUUM $rounds{vacuum} times of each table");
+}
+
+# rows_beside_churn NODE, N, SEED, PART, KIND: statements of test/rows.sql, of whose plans more
+# than PART are of the KIND, or compare rows
+sub rows_beside_churn
+{
+	my ($node, $queries, $seed, $part, $kind) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	beside_churn($node, schema => 'rows', tables => 16, queries => $queries, at_once => 100, seed => $seed, part => $part,
+		run => 'rows.run(%d, %f' . (defined $kind ? ", '$kind')" : ')'), churn => q{
+		EXECUTE format('UPDATE %s SET a = nullif((random() * 9)::int, 9), b = nullif((random() * 19)::int, 19),
+			c = nullif((random() * 5)::int, 5), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 5', t, (random() * 3000)::int);});
 }
 
 # Every structure with every way of synchronizing it, as "art-olc": those of

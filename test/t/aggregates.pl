@@ -1,5 +1,5 @@
 # Aggregates from an index alone: random ones beside a sequential scan of the same snapshot, while
-# rows change and VACUUM runs; without a structure; a cancel.
+# rows change, and VACUUM and DDL run; without a structure; a cancel.
 # AGG_QUERIES (400), SEED.
 use strict;
 use warnings;
@@ -13,61 +13,21 @@ use ArtTest;
 my $seed = art_seed();
 my $queries = $ENV{AGG_QUERIES} // 400;
 my $node = art_node('aggregates', jit => 'off');
-my $at_once = 20;
 
 $node->psql('postgres', '\i ' . dirname(__FILE__) . '/../aggregates.sql', on_error_die => 1);
 
-# ---- beside writers and VACUUM, each pair of answers from one snapshot ----
+# ---- beside writers, VACUUM and DDL, each pair of answers from one snapshot ----
 
-$node->safe_psql('postgres', q{
-	CREATE TABLE aggs.done (yes bool);
-	CREATE PROCEDURE aggs.churn() LANGUAGE plpgsql AS $$
-	DECLARE
-		n bigint := 0;
-		t text;
-		at int;
-	BEGIN
-		WHILE NOT EXISTS (SELECT FROM aggs.done) LOOP
-			t := 'aggs.t' || 1 + n % 13;
-			at := (random() * 4000)::int;
-			EXECUTE format('UPDATE %s SET a = nullif((random() * 9)::int, 9), c = (random() * 300)::int, d = random() < 0.5,
-				t = chr(97 + (random() * 3)::int), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 3', t, at);
-			EXECUTE format('DELETE FROM %s WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
-			COMMIT;
-			EXECUTE format('INSERT INTO %s SELECT * FROM aggs.made WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
-			IF n % 5 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
-			EXECUTE format('INSERT INTO %s SELECT * FROM aggs.made WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
-			n := n + 1;
-			COMMIT;
-		END LOOP;
-		RAISE NOTICE 'rounds: %', n;
-	END $$});
-my ($churn_err, $vacuum_err) = ('', '');
-my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL aggs.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
-my $vacuum = IPC::Run::start([ 'sh', '-c', 'n=0; while [ "$(psql -XAtc "SELECT count(*) FROM aggs.done" -d "$0")" = 0 ]; do '
-	. 'psql -XAtq -d "$0" ' . join(' ', map { "-c 'VACUUM aggs.t$_'" } 1 .. 13) . ' || exit 1; n=$((n + 1)); done; echo "vacuums: $n" >&2',
-	$node->connstr('postgres') ], '2>', \$vacuum_err);
-my ($asked, $taken, $different) = (0, 0, 0);
-for (my $left = $queries; $left > 0; $left -= $at_once)
-{
-	my $n = $left < $at_once ? $left : $at_once;
-	my $s = (($seed % 1999) * 7919 + $left) % 20000 / 20000;
-	my ($q, $t, $d) = split /\|/, $node->safe_psql('postgres',
-		"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT queries, taken, different FROM aggs.run($n, $s);");
-	$asked += $q;
-	$taken += $t;
-	$different += $d;
-}
-is($asked, $queries, "$queries random aggregates, SEED=$seed");
-cmp_ok($taken, '>', $queries / 3, "$taken of them from an index alone");
-is($different, 0, 'each is what a sequential scan of the same snapshot says');
-$node->safe_psql('postgres', 'INSERT INTO aggs.done VALUES (true)');
-ok($churn->finish, 'rows changed meanwhile') or diag($churn_err);
-cmp_ok(($churn_err =~ /rounds: (\d+)/)[0] // 0, '>', 10, 'many of them');
-ok($vacuum->finish, 'VACUUM ran') or diag($vacuum_err);
-cmp_ok(($vacuum_err =~ /vacuums: (\d+)/)[0] // 0, '>', 0, 'again and again');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM artidx_indexes WHERE schemaname = 'aggs' AND state <> 'ready'}), 0,
-	'every index is in memory');
+beside_churn($node, schema => 'aggs', tables => 13, queries => $queries, at_once => 20, seed => $seed, part => 1 / 3,
+	run => 'aggs.run(%d, %f)', churn => q{
+		at := (random() * 4000)::int;
+		EXECUTE format('UPDATE %s SET a = nullif((random() * 9)::int, 9), c = (random() * 300)::int, d = random() < 0.5,
+			t = chr(97 + (random() * 3)::int), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 3', t, at);
+		EXECUTE format('DELETE FROM %s WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
+		COMMIT;
+		EXECUTE format('INSERT INTO %s SELECT * FROM aggs.made WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);
+		IF n % 5 = 0 THEN ROLLBACK; ELSE COMMIT; END IF;
+		EXECUTE format('INSERT INTO %s SELECT * FROM aggs.made WHERE id BETWEEN %s AND %2$s + 40', t, at + 100);});
 
 # ---- without a structure: a plan that was made with one goes on ----
 

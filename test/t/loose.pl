@@ -1,4 +1,4 @@
-# Loose scans: random statements beside a sequential scan while rows change and VACUUM runs;
+# Loose scans: random statements beside a sequential scan while rows change, and VACUUM and DDL run;
 # memory that is full, and a structure that goes away in the middle; cancel.
 # LOOSE_QUERIES (300), SEED.
 use strict;
@@ -16,45 +16,17 @@ my $node = art_node('loose', jit => 'off', max_parallel_workers_per_gather => 0)
 
 $node->psql('postgres', '\i ' . dirname(__FILE__) . "/../$_.sql", on_error_die => 1) for 'rows', 'loose';
 
-# ---- beside writers and VACUUM, each pair of answers from one snapshot ----
+# ---- beside writers, VACUUM and DDL, each pair of answers from one snapshot ----
 
-$node->safe_psql('postgres', q{
-	CREATE TABLE rows.done (yes bool);
-	CREATE PROCEDURE rows.churn() LANGUAGE plpgsql AS $$
-	DECLARE
-		n bigint := 0;
-		t text;
-	BEGIN
-		WHILE NOT EXISTS (SELECT FROM rows.done) LOOP
-			t := 'rows.t' || 1 + n % 16;
-			EXECUTE format('UPDATE %s SET a = nullif((random() * 9)::int, 9), b = nullif((random() * 19)::int, 19),
-				c = nullif((random() * 5)::int, 5), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 5', t, (random() * 3000)::int);
-			-- whole groups go, and come
-			IF n % 20 = 0 THEN
-				EXECUTE format('DELETE FROM %s WHERE a = 3 OR c = 2', t);
-				EXECUTE format('INSERT INTO %s SELECT * FROM rows.made WHERE a = 3 OR c = 2', t);
-			END IF;
-			n := n + 1;
-			COMMIT;
-		END LOOP;
-		RAISE NOTICE 'rounds: %', n;
-	END $$});
-my ($churn_err, $vacuum_err) = ('', '');
-my $churn = IPC::Run::start([ 'psql', '-XAtqc', 'CALL rows.churn()', '-d', $node->connstr('postgres') ], '2>', \$churn_err);
-my $vacuum = IPC::Run::start([ 'psql', '-XAtq', (map { ('-c', "VACUUM (INDEX_CLEANUP ON) rows.t$_") } (1 .. 16) x 3),
-	'-d', $node->connstr('postgres') ], '2>', \$vacuum_err);
-for (my $left = $queries; $left > 0; $left -= 100)
-{
-	my $n = $left < 100 ? $left : 100;
-	my $s = ($seed % 1999 + $left) / 40000;
-	my $got = $node->safe_psql('postgres',
-		"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT queries, by_loose > 0.5 * queries, answers > queries, different FROM loose.run($n, $s - floor($s));");
-	is($got, "$n|t|t|0", "$n statements, SEED=$seed, $left left");
-}
-$node->safe_psql('postgres', 'INSERT INTO rows.done VALUES (true)');
-ok($churn->finish, 'rows changed meanwhile') or diag($churn_err);
-cmp_ok(($churn_err =~ /rounds: (\d+)/)[0] // 0, '>', 10, 'many of them');
-ok($vacuum->finish, 'VACUUM ran') or diag($vacuum_err);
+beside_churn($node, schema => 'rows', tables => 16, queries => $queries, at_once => 100, seed => $seed, part => 0.5,
+	run => 'loose.run(%d, %f)', churn => q{
+		EXECUTE format('UPDATE %s SET a = nullif((random() * 9)::int, 9), b = nullif((random() * 19)::int, 19),
+			c = nullif((random() * 5)::int, 5), n = (random() * 8)::int / 2.0 WHERE id BETWEEN %s AND %2$s + 5', t, (random() * 3000)::int);
+		-- whole groups go, and come
+		IF n % 20 = 0 THEN
+			EXECUTE format('DELETE FROM %s WHERE a = 3 OR c = 2', t);
+			EXECUTE format('INSERT INTO %s SELECT * FROM rows.made WHERE a = 3 OR c = 2', t);
+		END IF;});
 
 # ---- no structure, and no room to sort for one ----
 

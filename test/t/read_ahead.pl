@@ -119,6 +119,19 @@ ask(200, 'SELECT sum(n) FROM small WHERE h > 0');
 (undef, $n) = ask(200, 'SELECT sum(n) FROM (SELECT n FROM small WHERE h > 0 ORDER BY h OFFSET 0) s');
 is($n, 0, 'nothing is asked for where all is in memory');
 
+# ---- rows in memory: pages are pinned ahead of core, which counts them once all the same
+$node->safe_psql('postgres', 'CREATE INDEX small_b ON small USING btree (h)');
+my $turns = join ";\n", 'BEGIN', 'SELECT count(*), sum(n) FROM (SELECT n FROM small WHERE h > -2000000000 ORDER BY h LIMIT 2900) s',
+  'SELECT count(*), sum(n) FROM (SELECT n FROM small WHERE h < 2000000000 ORDER BY h DESC LIMIT 2900) s',
+  'DECLARE c SCROLL CURSOR FOR SELECT n FROM small WHERE h > -1000000000 ORDER BY h',
+  'MOVE 700 FROM c', 'MOVE BACKWARD 400 FROM c', 'FETCH 3 FROM c', 'MOVE 500 FROM c', 'FETCH BACKWARD 2 FROM c',
+  q{SELECT pg_stat_get_xact_blocks_fetched('small'::regclass), pg_stat_get_xact_blocks_hit('small'::regclass)}, 'ROLLBACK';
+my ($by_art) = ask(16, 'BEGIN', 'DROP INDEX small_b', $turns =~ s/^BEGIN;//r);
+my ($by_btree) = ask(16, 'BEGIN', 'DROP INDEX small_h', $turns =~ s/^BEGIN;//r);
+is($by_art, $by_btree, "rows in memory, and pages counted, as by btree");
+like($by_btree, qr/^(\d{4,})\|\1$/m, 'all of them in memory');
+$node->safe_psql('postgres', 'DROP INDEX small_b');
+
 # ---- index-only scans read nothing of all-visible pages
 $node->safe_psql('postgres', 'VACUUM big');
 (undef, $n) = ask(200, 'SELECT count(h) FROM big WHERE h > 0');

@@ -1,4 +1,4 @@
-# Comparisons of rows: random ones beside a sequential scan while rows change and VACUUM runs;
+# Comparisons of rows: random ones beside a sequential scan while rows change, and VACUUM and DDL run;
 # plans that are begun anew for one row; what auto_explain prints.
 # ROWS_QUERIES (200), SEED.
 use strict;
@@ -17,7 +17,7 @@ my $node = art_node('rows', jit => 'off', session_preload_libraries => 'auto_exp
 
 $node->psql('postgres', '\i ' . dirname(__FILE__) . '/../rows.sql', on_error_die => 1);
 
-# ---- beside writers and VACUUM, each pair of answers from one snapshot ----
+# ---- beside writers, VACUUM and DDL, each pair of answers from one snapshot ----
 
 rows_beside_churn($node, $queries, $seed, 0.9);
 

@@ -1,5 +1,5 @@
 # Skips: random conditions that leave leading columns open, beside a sequential scan while rows
-# change and VACUUM runs; how many searches EXPLAIN counts; a scan whose skips never end is cancelled.
+# change, and VACUUM and DDL run; how many searches EXPLAIN counts; a scan whose skips never end is cancelled.
 # SKIP_QUERIES (200), SEED.
 use strict;
 use warnings;
