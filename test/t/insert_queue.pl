@@ -132,9 +132,7 @@ exact('an error that is caught without a subtransaction');
 
 # The same in a subtransaction that ended well, within one that is rolled back: its entries are
 # forgotten with the one around it.  Others have the places of its rows before the commit.
-sql('TRUNCATE t');
-$s = $node->background_psql('postgres');
-$s->query_safe(q{BEGIN; DO $$
+sql(q{TRUNCATE t; CREATE FUNCTION caught_within() RETURNS void LANGUAGE plpgsql AS $$
 	BEGIN
 		BEGIN
 			PERFORM art_wild_catch('INSERT INTO t SELECT i, 100 / (61 - i) FROM generate_series(1, 70) i');
@@ -143,6 +141,8 @@ $s->query_safe(q{BEGIN; DO $$
 		RAISE division_by_zero;
 	EXCEPTION WHEN division_by_zero THEN NULL;
 	END $$});
+$s = $node->background_psql('postgres');
+$s->query_safe('BEGIN; SELECT caught_within()');
 sql('VACUUM (INDEX_CLEANUP on) t');
 sql('INSERT INTO t SELECT 5000 + g, 5000 + g FROM generate_series(1, 60) g');
 is(sql('SELECT min(ctid) FROM t'), '(0,1)', 'rows are where those were that were rolled back');
