@@ -2,6 +2,9 @@
 -- UPDATEs that are not HOT and change no column of an index: entries of dead
 -- versions go before VACUUM comes.
 --
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS artidx;
+RESET client_min_messages;
 CREATE SCHEMA churn;
 SET search_path = churn, public;
 

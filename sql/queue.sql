@@ -373,6 +373,14 @@ INSERT INTO f SELECT i * 7919 % 1000003, i FROM generate_series(1, 50000) i;
 RESET client_min_messages;
 SELECT state, reason FROM artidx_indexes WHERE indexrelname = 'f_k';
 SELECT count(*) FROM f WHERE k > 0;
+-- nor is it to one that does not wait
+CREATE TABLE g (k bigint);
+CREATE INDEX g_k ON g USING art (k) WITH (max_memory = '64kB');
+SET client_min_messages = error;
+DO $$ BEGIN FOR i IN 1 .. 10000 LOOP INSERT INTO g VALUES (i * 7919::bigint % 1000003); END LOOP; END $$;
+RESET client_min_messages;
+SELECT state, reason FROM artidx_indexes WHERE indexrelname = 'g_k';
+SELECT count(*) FROM g WHERE k > 0;
 
 -- tables that are new in the transaction, or temporary
 BEGIN;

@@ -1,4 +1,7 @@
 -- What an index may take, and what is said when that is full.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS artidx;
+RESET client_min_messages;
 
 -- the account of artidx_memory: nothing is missing, nothing counted twice
 SELECT area_bytes = used_bytes + free_bytes + reserve_bytes + overhead_bytes AS adds_up,

@@ -1,6 +1,7 @@
 -- REINDEX CONCURRENTLY of many unique indexes fails at the last one: nobody makes the
 -- invalid ones any more, so none of them is needed by an insert.
 SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS artidx;
 CREATE TABLE rm (k int);
 INSERT INTO rm SELECT generate_series(1, 10);
 DO $$ BEGIN FOR i IN 1 .. 70 LOOP EXECUTE format('CREATE UNIQUE INDEX rm_k%s ON rm USING art (k)', i); END LOOP; END $$;

@@ -469,7 +469,7 @@ art_figures()
 }
 
 # What doc/evidence.md says of a run (test/evidence.pl has the form): its commit is that of its begin.
-EVIDENCE_BEGAN=$(date +%s)
+EVIDENCE_BEGAN=${EVIDENCE_BEGAN:-$(date +%s)}
 art_evidence_begins()
 {
 	[ -z "${EVIDENCE_COMMIT:-}" ] || return 0

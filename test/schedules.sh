@@ -14,6 +14,8 @@
 #	PLANTED=1	instead: do they notice?  Makes each mistake of test/mutants whose record says
 #				by which engine they find it, in a copy of the core, and looks for a seed that
 #				shows it, from FROM (1) on, for a minute at most.  NAMES: these alone.
+#	JOBS		engines at once (as many as there are processors)
+#	EVIDENCE=1	the counts and seeds go to doc/evidence.md
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -21,6 +23,8 @@
 : "${ENGINES:=$(sed 's/#.*//' "$TREE/test/engines" | xargs) hydra-mvrlu btree-compared}"
 art_whole_numbers 1 RUN_SECONDS
 PATIENCE=${PATIENCE:-60}
+: "${JOBS:=$(nproc)}"
+said=()
 passed=0
 failed=0
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/artidx-schedules.XXXXXX") || art_die "no temporary directory"
@@ -29,12 +33,17 @@ trap 'rm -rf "$WORK"' EXIT
 # sum_up NAME RC LOG
 sum_up()
 {
+	local came_to
+
 	if [ "$2" -eq 0 ]; then
 		passed=$((passed + 1))
-		printf '%-16s %s\n' "$1" "$(sed -nE 's/^ok [0-9]+ - ([0-9]+ schedules, seeds .*): .*/\1/p' "$3"), $(
+		came_to="$(sed -nE 's/^ok [0-9]+ - ([0-9]+ schedules, seeds .*): .*/\1/p' "$3"), $(
 			sed -nE 's/.*threads, ([0-9]+ schedules a second).*/\1/p' "$3")"
+		said+=("$1" "$came_to")
+		printf '%-16s %s\n' "$1" "$came_to"
 	else
 		failed=$((failed + 1))
+		said+=("$1" "failed; $(sed -nE 's/.*(SEED=[0-9]+).*/\1/p' "$3" | head -1)")
 		printf '%-16s FAILED\n' "$1"
 		cat "$3"
 	fi
@@ -47,19 +56,23 @@ engines()
 	[ $each -gt 0 ] || each=1
 	make -s -C "$TREE/test/core" build/sched/test_schedules || art_die "it does not build"
 	# shellcheck disable=SC2086
-	printf '%s\n' $ENGINES | xargs -P "$(nproc)" -I{} bash -c '
+	printf '%s\n' $ENGINES | xargs -P "$JOBS" -I{} bash -c '
 		AX_STRUCTURE={} SECONDS='"$each"' "$1/test/core/build/sched/test_schedules" >"$2/{}" 2>&1
 		echo $? >"$2/{}.rc"' - "$TREE" "$WORK"
 	for e in $ENGINES; do
 		sum_up "$e" "$(cat "$WORK/$e.rc")" "$WORK/$e"
 	done
-	echo "$(sed -nE 's/^ok [0-9]+ - ([0-9]+) schedules.*/\1/p' "$WORK"/* | awk '{ n += $1 } END { print n + 0 }') schedules"
+	e=$(sed -nE 's/^ok [0-9]+ - ([0-9]+) schedules.*/\1/p' "$WORK"/* | awk '{ n += $1 } END { print n + 0 }')
+	echo "$e schedules"
+	art_evidence schedules "make schedules SECONDS=$RUN_SECONDS" \
+		"Threads of the core ran under schedules that were drawn at random, and every answer was explained. A seed repeats its schedule." \
+		"schedules of all engines" "$e" "${said[@]}" "engines passed" "$passed" "engines failed" "$failed"
 }
 
 # plant NAME FILE ENGINE SCENE
 plant()
 {
-	local rc began took log=$WORK/log made=$WORK/test/core/build/sched/test_schedules
+	local rc began took line log=$WORK/log made=$WORK/test/core/build/sched/test_schedules
 	local object=$WORK/test/core/build/sched/core_$(basename "$2" .c).o
 
 	# of a header everything is built, twice
@@ -76,10 +89,13 @@ plant()
 	fi
 	if [ $rc -eq 1 ] && grep -q 'SEED=' "$log"; then
 		passed=$((passed + 1))
-		printf '%-28s %-13s found in %d.%02d s by seed %s: %s\n' "$1" "$3" $((took / 100)) $((took % 100)) \
-			"$(sed -nE 's/.*SEED=([0-9]+).*/\1/p' "$log" | head -1)" "$(sed -n 's/^not ok - //p' "$log" | head -1)"
+		line=$(printf 'found in %d.%02d s by seed %s: %s' $((took / 100)) $((took % 100)) \
+			"$(sed -nE 's/.*SEED=([0-9]+).*/\1/p' "$log" | head -1)" "$(sed -n 's/^not ok - //p' "$log" | head -1)")
+		said+=("\`$1\`, $3" "$line")
+		printf '%-28s %-13s %s\n' "$1" "$3" "$line"
 	else
 		failed=$((failed + 1))
+		said+=("\`$1\`, $3" "not found")
 		printf '%-28s %-13s NOT FOUND (%s)\n' "$1" "$3" "$(sed -nE 's/^ok 2 - ([0-9]+ schedules).*/\1/p' "$log")"
 	fi
 	cp -p "$TREE/$2" "$WORK/$2"
@@ -103,6 +119,9 @@ planted()
 	while IFS=$'\t' read -r name file engine scene <&3; do
 		plant "$name" "$file" "$engine" "$scene"
 	done 3<<<"$list"
+	[ -n "$NAMES" ] || art_evidence schedules-planted "make schedules PLANTED=1" \
+		"Each of these mistakes of test/mutants was planted, and the first schedule was looked for that shows it, for a minute at most." \
+		"mistakes found" "$passed" "not found" "$failed" "${said[@]}"
 }
 
 if [ "$PLANTED" = 1 ]; then planted; else engines; fi

@@ -654,8 +654,7 @@ art_ssi_range(ArtSsi *s, IndexScanDesc scan, const ArtScanPlan *plan, bool backw
 	 * (Whether it is read-only and deferrable does not tell: it can be made
 	 * so after it has written.)
 	 */
-	s->on = scan->xs_snapshot != NULL &&
-		CheckForSerializableConflictOutNeeded(scan->indexRelation, scan->xs_snapshot);
+	s->on = CheckForSerializableConflictOutNeeded(scan->indexRelation, scan->xs_snapshot);
 	if (!s->on)
 		return;
 	if (ssi_same_range(s, plan) && !(begin && backward != s->backward))

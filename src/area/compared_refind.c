@@ -25,7 +25,7 @@
 
 #define ART_CMP_NEAR	4096	/* leaves beside a place in which an entry of its batch is looked for */
 #define ART_CMP_SPLITS	8		/* .. and in which its own entry is */
-#define ART_CMP_ANCHORS 4		/* .. and which are looked at, when its last entry is gone */
+#define ART_CMP_ANCHORS 4		/* copied leaves whose entries are looked for at a time, when its last entry is gone */
 #define ART_CMP_TABLE	4096	/* places for the entries of those; a power of 2 */
 #define ART_CMP_SKIP	16		/* at least so many are not looked for in all of the tree, after one in vain */
 
@@ -282,9 +282,9 @@ table_find(ArtAgain *w, const uint8 *key, uint32 len)
 	return &w->table[2 * at];
 }
 
-/* The entries that were seen last, as a table of their bytes. */
+/* The entries of some leaves that were seen, the one "from" before the last and those before it, as a table of their bytes. */
 static void
-table_fill(ArtOp *op)
+table_fill(ArtOp *op, uint32 from)
 {
 	ArtAgain   *w = op->w->again;
 	const Size	size = 2 * ART_CMP_TABLE * sizeof(uint8 *);
@@ -293,7 +293,7 @@ table_fill(ArtOp *op)
 	if (w->table == NULL)
 		w->table = MemoryContextAlloc(op->kd->cmp->cxt, size);
 	memset(w->table, 0, size);
-	for (uint32 k = 0; k < Min(w->nseen, ART_CMP_ANCHORS); k++)
+	for (uint32 k = from; k < Min(w->nseen, from + ART_CMP_ANCHORS); k++)
 	{
 		const ArtSeen *s = seen_before(w, k);
 
@@ -314,17 +314,17 @@ table_fill(ArtOp *op)
 }
 
 /*
- * The last entry that a scan has got is gone.  Behind the one before it, that is there
- * still, it goes on.  *found: the path and *at say where.
+ * An entry of the leaves that table_fill() takes, which is there still.  *found: the path and
+ * *at say where the scan goes on behind it.
  *
  * A scan to the right has got what is to the left.  So the last of its entries is
  * looked for there, and the first of a scan to the left.
  */
 static ax_status
-op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
+op_find_one_seen(ArtOp *op, uint32 from, bool backward, uint32 *at, bool *found)
 {
 	ArtAgain   *w = op->w->again;
-	ArtSeen    *last = seen_before(w, 0);
+	ArtSeen    *last = seen_before(w, from);
 	ax_status	s = op_return(op, &last->place);
 	uint32		leaves = s == AX_OK ? ART_CMP_SPLITS : ART_CMP_NEAR;
 
@@ -337,7 +337,7 @@ op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
 	}
 	if ((s != AX_OK && s != AX_NOTFOUND) || op->p->n == 0)
 		return s;
-	table_fill(op);
+	table_fill(op, from);
 	for (uint32 none = 0; leaves > 0 && none < (*found ? 2 : leaves); leaves--)
 	{
 		const ax_cnode *leaf = &op->p->f[op->p->n - 1];
@@ -379,6 +379,27 @@ op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
 			s = AX_CHANGED;
 	}
 	return s == AX_NOTFOUND ? AX_OK : s;
+}
+
+/*
+ * The last entry that a scan has got is gone.  Behind the nearest one before it that is
+ * there still, it goes on.  VACUUM may have removed all of many leaves.
+ */
+static ax_status
+op_find_seen(ArtOp *op, bool backward, uint32 *at, bool *found)
+{
+	ArtAgain   *w = op->w->again;
+	ax_status	s = AX_OK;
+
+	*found = false;
+	/* each look begins one leaf to the left, so it has two of those leaves before it */
+	for (uint32 from = 0; from < w->nseen && seen_before(w, from)->place.gen == op->gen; from += 2)
+	{
+		s = op_find_one_seen(op, from, backward, at, found);
+		if (s != AX_OK || *found)
+			break;
+	}
+	return s;
 }
 
 /*

@@ -132,8 +132,7 @@ form_any(IndexScanDesc scan, const uint8 *key, uint32 len)
 	scan->xs_itup = NULL;
 	scan->xs_hitup = NULL;
 	size = heap_compute_data_size(desc, values, isnull);
-	ends_only = scan->xs_snapshot != NULL &&
-		scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
+	ends_only = scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
 	if (size <= ART_ITUP_EASY || (ends_only && size <= ART_ITUP_MAX))
 	{
 		scan->xs_itup = index_form_tuple(desc, values, isnull);

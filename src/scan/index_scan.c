@@ -61,8 +61,7 @@ art_scan_guard(IndexScanDesc scan)
 
 	if (so->priv != NULL)
 		return art_private_guard(so->priv);
-	return scan->xs_want_itup || scan->xs_snapshot == NULL ||
-		!IsMVCCSnapshot(scan->xs_snapshot);
+	return scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 }
 
 /*
@@ -172,8 +171,7 @@ artrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	if (so->hazard != NULL)
 		art_hazard_clear(so->hazard);
 	/* early pruning could hide rows (refusals.c), but not from a constraint's check */
-	if (ART_OLD_SNAPSHOT_IN_USE() && so->priv == NULL &&
-		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot))
+	if (ART_OLD_SNAPSHOT_IN_USE() && so->priv == NULL && IsMVCCSnapshot(scan->xs_snapshot))
 		art_scan_private(scan);
 	if (unlikely(so->priv != NULL))
 		art_private_search_end(so->priv);
@@ -579,7 +577,7 @@ art_scan_for_unique(IndexScanDesc scan)
 	const Form_pg_index form = scan->indexRelation->rd_index;
 
 	return unlikely(so->kd.doubtful) && form->indisunique && !form->indisexclusion &&
-		scan->xs_snapshot != NULL && scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY &&
+		scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY &&
 		so->plan.nprefix == so->kd.natts;
 }
 

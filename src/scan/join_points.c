@@ -36,7 +36,7 @@ art_points_possible(IndexScanDesc scan)
 	const ArtScan *so = (const ArtScan *) scan->opaque;
 
 	return so->priv == NULL && !so->kd.compared && !IsolationIsSerializable() &&
-		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
+		IsMVCCSnapshot(scan->xs_snapshot);
 }
 
 void

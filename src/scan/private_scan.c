@@ -196,6 +196,7 @@ art_private_guard(ArtPrivate *p)
 {
 	Snapshot	snapshot = p->scan->xs_snapshot;
 
+	/* NULL: the scan is just made */
 	return art_preloaded() && (snapshot == NULL || !IsMVCCSnapshot(snapshot));
 }
 
@@ -207,7 +208,7 @@ art_private_nothing(ArtPrivate *p)
 {
 	Snapshot	snapshot = p->scan->xs_snapshot;
 
-	return snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
+	return snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE;
 }
 
 /* SQL functions in the index's expressions want an active snapshot. */
@@ -286,7 +287,7 @@ private_fill(ArtPrivate *p, const ax_batch *b)
 	p->filled = false;
 	p->filled_in = p->search;
 	p->snapshot = scan->xs_snapshot;
-	p->mvcc = p->snapshot != NULL && IsMVCCSnapshot(p->snapshot);
+	p->mvcc = IsMVCCSnapshot(p->snapshot);
 	if (!p->mvcc)
 		p->whole = false;
 	/* what a doubtful class leaves out, or calls the next window, may not be that */

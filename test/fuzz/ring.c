@@ -87,7 +87,9 @@ found(const ArtRingRecord *rec, const uint8 *key, uint32 len, void *arg)
 {
 	uint32		number;
 	uint8		is[LONGEST];
+	uint32		behind_tail = (uint32) (((const char *) rec - ring->data + ART_RING_DATA - ring->tail % ART_RING_DATA) % ART_RING_DATA);
 
+	FUZZ_CLAIM(behind_tail + rec->size <= ring->head - ring->tail, "a record that goes beyond the head");
 	FUZZ_CLAIM((const char *) rec >= ring->data && key >= (const uint8 *) rec &&
 			   key + len <= (const uint8 *) ring->data + ART_RING_DATA, "a key that does not lie in the ring");
 	FUZZ_CLAIM(len > AX_TID_BYTES, "a key of %u bytes", len);

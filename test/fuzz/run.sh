@@ -6,11 +6,14 @@
 #	MUTATIONS		replay: how many of each corpus (3000; of the trees' a sixth)
 #	SECONDS_EACH	fuzz: how long each (30)
 #	KEEP			fuzz: a directory for the inputs that reach more than the corpus does
+#	EVIDENCE=1		fuzz: the counts go to doc/evidence.md
 #
 cd "$(dirname "$0")" || exit 1
 what=$1
 shift
 bad=0
+said=()
+[ "${EVIDENCE:-0}" != 1 ] || export EVIDENCE_BEGAN=${EVIDENCE_BEGAN:-$(date +%s)}
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:$ASAN_OPTIONS
 export UBSAN_OPTIONS=print_stacktrace=1:$UBSAN_OPTIONS
 
@@ -34,7 +37,7 @@ replay()
 # fuzz NAME
 fuzz()
 {
-	local dir log=build/clang/$1.log rc found
+	local dir log=build/clang/$1.log rc found came_to
 
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/artidx-fuzz.XXXXXX") || return 1
 	mkdir "$dir/seeds" "$dir/new"
@@ -45,10 +48,10 @@ fuzz()
 		"$dir/new" "$dir/seeds" >"$log" 2>&1
 	rc=$?
 	found=$(sed -n 's/.*Test unit written to //p' "$log")
-	printf '%s - fuzz %s: %s executions, %s, %s of the corpus\n' "$([ $rc -eq 0 ] && echo ok || echo 'not ok')" "$1" \
-		"$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
-		"$(sed -n 's/.*\(cov: [0-9]* ft: [0-9]*\).*/\1/p' "$log" | tail -1)" \
-		"$(grep -vc '^#' "corpus/$1")"
+	came_to="$(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions, $(
+		sed -n 's/.*\(cov: [0-9]* ft: [0-9]*\).*/\1/p' "$log" | tail -1), $(grep -vc '^#' "corpus/$1") of the corpus"
+	said+=("$1" "$came_to; $([ $rc -eq 0 ] && echo no finding || echo a finding)")
+	printf '%s - fuzz %s: %s\n' "$([ $rc -eq 0 ] && echo ok || echo 'not ok')" "$1" "$came_to"
 	if [ -n "${KEEP:-}" ]; then
 		mkdir -p "$KEEP/$1"
 		"build/clang/$1" -merge=1 "$KEEP/$1" "$dir/seeds" "$dir/new" >/dev/null 2>&1
@@ -64,4 +67,6 @@ fuzz()
 for name in "$@"; do
 	"$what" "$name" || bad=1
 done
+[ "$what" != fuzz ] || EVIDENCE_SERVER=none bash ../evidence.sh fuzz "make fuzz SECONDS=${SECONDS_EACH:-30} NAMES=\"$*\"" \
+	"libFuzzer looked for inputs that reach new code, with the sanitizers of addresses and undefined behaviour, so long for each target." "${said[@]}"
 exit $bad

@@ -345,6 +345,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_CLAIM(got >= 0 || !whole, "a whole file is refused: %s", why);
 	if (got < 0)
 		return 0;
+	FUZZ_CLAIM(h.ino == (uint64) st.st_ino, "a copy is used");
 	check_table(&h, table);
 	for (uint32 i = 0; i < h.nsections; i++)
 	{

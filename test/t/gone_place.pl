@@ -1,7 +1,8 @@
 # A scan of a class that is no order goes on from where it was: behind an entry that VACUUM has
 # removed meanwhile, in leaves that others have split many times over, and the other way.  It
 # gives each row of its snapshot once.  A cursor stops at many places, so that some of them are
-# at the end of what it has copied.
+# at the end of what it has copied.  The same where all is dead that it has copied behind its place,
+# and it or VACUUM removes that.
 use strict;
 use warnings;
 
@@ -26,6 +27,17 @@ sql(q{
 	CREATE OPERATOR >@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = hand_gt);
 	CREATE OPERATOR CLASS hand_ops FOR TYPE int USING art AS OPERATOR 1 <@@, OPERATOR 3 =@@, OPERATOR 5 >@@, FUNCTION 1 hand_cmp(int, int);
 	CREATE OPERATOR CLASS hand_ops FOR TYPE int USING btree AS OPERATOR 1 <@@, OPERATOR 3 =@@, OPERATOR 5 >@@, FUNCTION 1 hand_cmp(int, int)});
+
+# nothing is found by it
+sql(q{
+	CREATE FUNCTION below_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN -1; END';
+	CREATE FUNCTION below_lt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT true';
+	CREATE FUNCTION below_gt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT false';
+	CREATE OPERATOR =&& (LEFTARG = int, RIGHTARG = int, FUNCTION = below_gt);
+	CREATE OPERATOR <&& (LEFTARG = int, RIGHTARG = int, FUNCTION = below_lt);
+	CREATE OPERATOR >&& (LEFTARG = int, RIGHTARG = int, FUNCTION = below_gt);
+	CREATE OPERATOR CLASS below_ops FOR TYPE int USING art AS OPERATOR 1 <&&, OPERATOR 3 =&&, OPERATOR 5 >&&, FUNCTION 1 below_cmp(int, int);
+	CREATE OPERATOR CLASS below_ops FOR TYPE int USING btree AS OPERATOR 1 <&&, OPERATOR 3 =&&, OPERATOR 5 >&&, FUNCTION 1 below_cmp(int, int)});
 
 # What a cursor gives that stops after $first rows, where $meanwhile happens, and goes on.
 sub stops
@@ -67,6 +79,22 @@ for my $order ('<@@', '>@@')
 			stops("$order, more rows and VACUUM", $order, $first, [
 				'INSERT INTO t (k) SELECT (i * 7919) % 2003 FROM generate_series(1, 4000) i', 'VACUUM t'], 'ALL', 800)
 			  if $case == 2;
+		}
+	}
+}
+# 1,300 rows behind the place are dead to all; a batch has 256 of them at most
+for my $order ('<&&', '>&&')
+{
+	for my $first (1, 30, 100, 200)
+	{
+		for my $meanwhile ([], ['VACUUM t'])
+		{
+			sql('DROP TABLE IF EXISTS t; CREATE TABLE t (id serial, k int) WITH (autovacuum_enabled = off);
+				INSERT INTO t (k) SELECT (i * 7919) % 2003 FROM generate_series(1, 2400) i;
+				CREATE INDEX t_k ON t USING art (k below_ops) WITH (structure = btree, page_size = 256)');
+			my @ids = split /\n/, sql("SET enable_seqscan = off; SET enable_sort = off; SELECT id FROM t ORDER BY k USING $order");
+			sql('DELETE FROM t WHERE id IN (' . join(', ', @ids[ $first .. $first + 1299 ]) . ')');
+			stops("$order, all is dead behind it" . (@$meanwhile ? ', VACUUM' : ''), $order, $first, $meanwhile, 'ALL', 1100);
 		}
 	}
 }

@@ -130,6 +130,27 @@ is(sql(q{SELECT art_wild_catch('INSERT INTO t SELECT i, 100 / (61 - i) FROM gene
 	't', 'the error is caught');
 exact('an error that is caught without a subtransaction');
 
+# The same in a subtransaction that ended well, within one that is rolled back: its entries are
+# forgotten with the one around it.  Others have the places of its rows before the commit.
+sql(q{TRUNCATE t; CREATE FUNCTION caught_within() RETURNS void LANGUAGE plpgsql AS $$
+	BEGIN
+		BEGIN
+			PERFORM art_wild_catch('INSERT INTO t SELECT i, 100 / (61 - i) FROM generate_series(1, 70) i');
+		EXCEPTION WHEN no_data_found THEN NULL;
+		END;
+		RAISE division_by_zero;
+	EXCEPTION WHEN division_by_zero THEN NULL;
+	END $$});
+$s = $node->background_psql('postgres');
+$s->query_safe('BEGIN; SELECT caught_within()');
+sql('VACUUM (INDEX_CLEANUP on) t');
+sql('INSERT INTO t SELECT 5000 + g, 5000 + g FROM generate_series(1, 60) g');
+is(sql('SELECT min(ctid) FROM t'), '(0,1)', 'rows are where those were that were rolled back');
+$s->query_safe('COMMIT');
+$s->quit;
+is(sql('SELECT count(*) FROM t WHERE k BETWEEN 1 AND 70'), 0, 'no row is found that was rolled back');
+check_clean($node, $_, "a subtransaction within one that is rolled back: $_") for qw(t_k t_v);
+
 # The process ends, and with it what waits.
 for my $how (qw(cancel terminate KILL))
 {

@@ -28,7 +28,7 @@ ok($standby->poll_query_until('postgres', "SELECT count(*) = 1 FROM artidx_index
 my $free = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) t';
 my $only_dead = 'VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) t';
 
-# The follower takes in one step all that the statements have written.
+# The follower takes in one step all that the statements have written, which may be functions.
 sub at_once
 {
 	my $pid = $standby->safe_psql('postgres', q{SELECT follower_pid FROM artidx_standby WHERE database = 'postgres'});
@@ -42,7 +42,7 @@ sub at_once
 		kill 'CONT', $pid;
 		sleep 0.02;
 	}
-	$primary->safe_psql('postgres', $_) foreach @_;
+	foreach (@_) { ref ? $_->() : $primary->safe_psql('postgres', $_) }
 	all_replayed($primary, $standby);
 	kill 'CONT', $pid;
 	return;
@@ -58,6 +58,20 @@ sub agrees
 	is($standby->safe_psql('postgres', q{SELECT entries FROM artidx_indexes WHERE indexrelname = 't_k'}), $entries, "$name: entries");
 	return;
 }
+
+# A scan that reads no row, and is in the middle when the visibility map comes before the sweep.
+# (Its first row is in the last page: replay waits for no page that it has read.)
+$primary->safe_psql('postgres', $_) foreach 'VACUUM t', 'INSERT INTO t VALUES (0)', 'DELETE FROM t WHERE k BETWEEN 1 AND 10';
+agrees('before an index-only scan', 2001);
+my $reader = $standby->background_psql('postgres');
+like($reader->query_safe('SET enable_seqscan = off; EXPLAIN SELECT FROM t'), qr/Index Only Scan/, 'an index-only scan');
+$reader->query_safe(q{BEGIN; DECLARE c CURSOR FOR SELECT 'row' FROM t; FETCH 1 FROM c});
+at_once($free, sub {
+	all_replayed($primary, $standby);
+	is(scalar(split /\n/, $reader->query_safe('FETCH ALL FROM c')), 1990, 'no row that VACUUM freed');
+});
+$reader->query_safe('COMMIT');
+$reader->quit;
 
 at_once('DELETE FROM t WHERE k <= 500', $free);
 agrees('freed, and no row comes', 1500);
