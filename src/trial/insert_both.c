@@ -212,6 +212,9 @@ form_entry(Copying *c, Entry *e)
 	}
 }
 
+/*
+ * Entries go into one index, as many rows of one INSERT do.
+ */
 static void
 insert_some(Copying *c, int which, Entry *entries, int n)
 {
