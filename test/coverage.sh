@@ -13,7 +13,9 @@
 #
 #	PARTS		for the glue (regress isolation tap)
 #	TAP_SCALE	per cent of the work of the core's tests (10)
-#	TESTS, ARTIDX_ENGINES	of the core's tests (all); with TESTS these run plain only
+#	TESTS		of the core's tests (all); with TESTS these run plain only
+#	ARTIDX_ENGINES	of the core's tests (art-olc art-rowex btree-optiql, and two of HydraList; test_tree
+#				has all of test/engines)
 #	RESULTS		uncovered.txt, FILE:LINE:TEXT of each line that did not run, goes there
 #				(bench-results/coverage-<date>)
 #	COPY		the directory to work in, which stays; counts in it grow with each run
@@ -57,13 +59,13 @@ report()
 core_make()
 {
 	as_user env TAP_SCALE="$TAP_SCALE" make -s -k -j2 --no-print-directory -C "$SRC/test/core" "$@" \
-		plain_CFLAGS="$FLAGS -include coverage.h" pess_CFLAGS="$FLAGS -include coverage.h -DAX_MAX_RESTARTS=0" \
+		HYDRA="hydra-olc hydra-mvrlu" plain_CFLAGS="$FLAGS -include coverage.h" pess_CFLAGS="$FLAGS -include coverage.h -DAX_MAX_RESTARTS=0" \
 		plain_LIBS="-lurcu-cds --coverage" pess_LIBS="-lurcu-cds --coverage" || bad=1
 }
 
 core()
 {
-	local tests some="art-olc art-rowex btree-olc btree-optiql"
+	local tests some=${ARTIDX_ENGINES:-art-olc art-rowex btree-optiql}
 
 	SRC=$WORK/core
 	mkdir -p "$WORK/tmp"
@@ -72,11 +74,12 @@ core()
 	rm "$SRC"/test/core/bench*.c
 	[ "$(id -u)" -ne 0 ] || chown -R "$RUN_AS" "$WORK/tmp" "$SRC"
 	tests=$(cd "$SRC/test/core" && printf '%s\n' test_*.c | sed 's/\.c$//' | grep -vx test_schedules | xargs)
-	core_make check-plain SECONDS=2 TESTS="${TESTS:-$tests}" ${ARTIDX_ENGINES:+STRUCTURES="$ARTIDX_ENGINES"}
+	core_make check-plain SECONDS=1 TESTS="${TESTS:-$tests}" STRUCTURES="$some"
 	if [ -z "${TESTS:-}" ]; then
-		AX_TAIL=on core_make check-plain SECONDS=2 TESTS="test_stress test_stop" STRUCTURES="$some"
-		core_make check-elide SECONDS=2 STRUCTURES="$some"
-		core_make check-pess SECONDS=2 TESTS="test_tree test_oom test_stress" STRUCTURES="$some"
+		core_make check-plain SECONDS=1 TESTS=test_tree
+		AX_TAIL=on core_make check-plain SECONDS=1 TESTS="test_stress test_stop" STRUCTURES="$some"
+		core_make check-elide SECONDS=1 STRUCTURES="$some"
+		core_make check-pess SECONDS=1 TESTS="test_tree test_oom test_stress" STRUCTURES="$some"
 	fi
 	report core "$SRC/src" "$SRC/test/core/build" only='^core/' lines=$CORE_LINES branches=$CORE_BRANCHES
 }
