@@ -12,6 +12,7 @@
 #	only=REGEX	these files, by their path below src
 #	lines=N		per cent of lines, and
 #	branches=N	of branches, that is the goal; files below that are named
+#	list=FILE	why the rest of a file does not run, "FILE reason" a line
 #
 # The last line is "lines N of M, P %; branches ...".  The exit status is 1 below a goal.
 #
@@ -82,6 +83,20 @@ sub sums
 	return @sum;
 }
 
+# why the rest of a file does not run
+my %why;
+if ($arg{list})
+{
+	open my $in, '<', $arg{list} or die "$arg{list}: $!\n";
+	while (<$in>)
+	{
+		next if /^#|^\s*$/;
+		my ($file, $reason) = /^(\S+)\s+(.*\S)\s*$/ or die "$arg{list}:$.: not FILE and a reason\n";
+		-f "$src/$file" or die "$arg{list}:$.: no file $file\n";
+		$why{$file} = $reason;
+	}
+}
+
 sub percent { return $_[1] ? 100 * $_[0] / $_[1] : 100 }
 
 sub line
@@ -98,7 +113,8 @@ print "files below $arg{lines} % of lines" . ($arg{branches} ? " or $arg{branche
 foreach my $file (sort keys %lines)
 {
 	my @s = sums($file);
-	print '  ', line($file, @s) if percent(@s[ 1, 0 ]) < $arg{lines} || percent(@s[ 3, 2 ]) < $arg{branches};
+	next if percent(@s[ 1, 0 ]) >= $arg{lines} && percent(@s[ 3, 2 ]) >= $arg{branches};
+	print '  ', line($file, @s) =~ s/\n//r, '  ', $why{$file} // 'no reason is given', "\n";
 }
 
 open my $out, '>>', $uncovered or die "$uncovered: $!\n";
