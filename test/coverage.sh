@@ -14,6 +14,7 @@
 #	PARTS		for the glue (regress isolation tap)
 #	TAP_SCALE	per cent of the work of the core's tests (10)
 #	TESTS		of the core's tests (all); with TESTS these run plain only
+#	FLAVOURS	of the core's tests (plain tail elide pess)
 #	ARTIDX_ENGINES	of the core's tests (art-olc art-rowex btree-optiql, and two of HydraList; test_tree
 #				has all of test/engines)
 #	RESULTS		uncovered.txt, FILE:LINE:TEXT of each line that did not run, goes there
@@ -28,6 +29,8 @@
 CORE_LINES=97 CORE_BRANCHES=90 GLUE_LINES=93
 : "${PARTS:=regress isolation tap}" "${TAP_SCALE:=10}" "${COPY:=}"
 : "${RESULTS:=$TREE/bench-results/coverage-$(date +%Y%m%d-%H%M%S)}"
+: "${FLAVOURS:=${TESTS:+plain}}"
+: "${FLAVOURS:=plain tail elide pess}"
 GOALS="The goals are $CORE_LINES % of lines and $CORE_BRANCHES % of branches of the core, and $GLUE_LINES % of lines of the glue."
 FLAGS="-O0 -Dalways_inline=unused --coverage -fprofile-update=atomic -U_FORTIFY_SOURCE"
 [ $# -gt 0 ] || set -- core glue
@@ -74,7 +77,7 @@ core_make()
 
 core()
 {
-	local tests some=${ARTIDX_ENGINES:-art-olc art-rowex btree-optiql}
+	local tests flavour some=${ARTIDX_ENGINES:-art-olc art-rowex btree-optiql}
 
 	SRC=$WORK/core
 	mkdir -p "$WORK/tmp"
@@ -82,15 +85,20 @@ core()
 	# programs that measure
 	rm "$SRC"/test/core/bench*.c
 	[ "$(id -u)" -ne 0 ] || chown -R "$RUN_AS" "$WORK/tmp" "$SRC"
-	tests=$(cd "$SRC/test/core" && printf '%s\n' test_*.c | sed 's/\.c$//' | grep -vx test_schedules | xargs)
-	core_make check-plain SECONDS=1 TESTS="${TESTS:-$tests}" STRUCTURES="$some"
-	if [ -z "${TESTS:-}" ]; then
-		core_make check-plain SECONDS=1 TESTS=test_tree
-		AX_TAIL=on core_make check-plain SECONDS=1 TESTS="test_stress test_stop" STRUCTURES="$some"
-		core_make check-elide SECONDS=1 STRUCTURES="$some"
-		core_make check-pess SECONDS=1 TESTS="test_tree test_oom test_stress" STRUCTURES="$some"
-	fi
-	report core "${TESTS:-all tests of test/core}" "$SRC/src" "$SRC/test/core/build" only='^core/' lines=$CORE_LINES branches=$CORE_BRANCHES
+	tests=$(cd "$SRC/test/core" && printf '%s\n' test_*.c | sed 's/\.c$//' | grep -vxE 'test_schedules|test_tree' | xargs)
+	for flavour in $FLAVOURS; do
+		case $flavour in
+			plain)
+				core_make check-plain SECONDS=1 TESTS="${TESTS:-$tests}" STRUCTURES="$some"
+				[ -n "${TESTS:-}" ] || core_make check-plain SECONDS=1 TESTS=test_tree
+				;;
+			tail) AX_TAIL=on core_make check-plain SECONDS=1 TESTS="test_stress test_stop" STRUCTURES="$some" ;;
+			elide) core_make check-elide SECONDS=1 STRUCTURES="$some" ;;
+			pess) core_make check-pess SECONDS=1 TESTS="test_tree test_oom test_stress" STRUCTURES="$some" ;;
+			*) art_die "no such flavour: $flavour (plain, tail, elide, pess)" ;;
+		esac
+	done
+	report core "${TESTS:-all tests of test/core} ($FLAVOURS)" "$SRC/src" "$SRC/test/core/build" only='^core/' lines=$CORE_LINES branches=$CORE_BRANCHES
 }
 
 glue()
