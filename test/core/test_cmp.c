@@ -135,6 +135,52 @@ test_load(worker *w, uint32_t page_size, int fill, uint64_t n)
 
 /* ---- memory runs out ---- */
 
+/* At the n-th allocation of a compaction: what is not moved stays where it is. */
+static void
+test_compact_oom(worker *w, uint32_t page_size)
+{
+	uint8_t    *k = malloc(KEYBUF);
+	void	   *work = malloc(AX_COMPACT_WORK);
+	uint64_t	failed = 0,
+				bad = 0;
+	bool		reached = true;
+	char		why[256] = "";
+
+	for (uint64_t n = 1; reached; n += n / 4 + 1)
+	{
+		ax_compaction c = {.work = work};
+		uint64_t	there = 0;
+
+		ck_open(w, page_size);
+		ck_buffers(w);
+		for (uint64_t x = 0; x < 800; x++)
+			bad += ck_insert(w, k, ck_key(k, x, true)) != AX_OK;
+		for (uint64_t x = 0; x < 800; x++)
+			if (x % 5)
+				bad += ck_remove(w, k, ck_key(k, x, true)) != AX_OK;
+			else
+				there++;
+		(void) tap_quiesce(&w->cx);
+		ax_body(&w->cx)->fail_alloc_at = n;
+		for (int calls = 0; calls < 100000 && !c.done; calls++)
+		{
+			ax_status	x = ax_compact(&w->cx, ck_tree, ck_gen, &c);
+
+			bad += x != AX_OK && x != AX_BUSY;
+		}
+		reached = ax_body(&w->cx)->fail_alloc_at == 0;
+		ax_body(&w->cx)->fail_alloc_at = 0;
+		failed += reached;
+		bad += !c.done || !ck_check(w, there, why, sizeof(why)) || ck_walk(w, false) != (long) there;
+		for (uint64_t x = 0; x < 800; x += 5)
+			bad += ck_contains(w, k, ck_key(k, x, true)) != AX_OK;
+	}
+	ok(failed > 3 && bad == 0, "compaction without memory, %llu times: %llu wrong (%s)", (unsigned long long) failed,
+	   (unsigned long long) bad, why);
+	free(work);
+	free(k);
+}
+
 /* At the n-th allocation of an insert or a load, whichever that is. */
 static void
 test_oom(worker *w, uint32_t page_size)
@@ -211,6 +257,7 @@ test_oom(worker *w, uint32_t page_size)
 	   "loads without memory: %llu refused (%s)", (unsigned long long) loads, why);
 	for (int i = 0; i < 200; i++)
 		free((void *) (uintptr_t) keys[i]);
+	test_compact_oom(w, page_size);
 	free(k);
 }
 
