@@ -107,7 +107,7 @@ glue()
 {
 	mkdir -p "$WORK/glue"
 	# shellcheck disable=SC2086
-	EVIDENCE=0 ART_WORK=$WORK/glue EXTRA_CFLAGS="$FLAGS" bash "$TREE/test/run.sh" $PARTS || bad=1
+	EVIDENCE=0 ART_COVERAGE=1 ART_WORK=$WORK/glue EXTRA_CFLAGS="$FLAGS" bash "$TREE/test/run.sh" $PARTS || bad=1
 	report glue "$PARTS" "$WORK/glue/src/src" "$WORK/glue/src" only='^(?!core/)' lines=$GLUE_LINES
 }
 
