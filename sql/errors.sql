@@ -63,5 +63,32 @@ SELECT refused('INSERT INTO {}_t (vc) VALUES (''far too long for it'')');
 SELECT count(*) FROM art_t;
 SELECT clean('art_t_vc');
 
+-- estimates of what could be no index
+SELECT refused('SELECT artidx_estimate(''{}_t'', array_fill(''k''::text, ARRAY[33]))');
+SELECT refused('SELECT artidx_estimate(''{}_t'', ARRAY[''(point(k, k))''])');
+-- one that cannot be estimated does not keep the others from it
+CREATE FUNCTION changed(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+CREATE INDEX bt_t_changed ON art_t USING btree (changed(k));
+CREATE OR REPLACE FUNCTION changed(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 / 0';
+SELECT indexrelid, art_bytes > 0 AS estimated FROM artidx_estimate_database()
+	WHERE indrelid = 'art_t'::regclass ORDER BY indexrelid::text;
+
+-- an index that is not valid, and one whose expression looks into it
+CREATE TABLE art_dup (k int);
+INSERT INTO art_dup VALUES (1), (1);
+CREATE UNIQUE INDEX CONCURRENTLY art_dup_k ON art_dup USING art (k);
+SELECT refused('SELECT * FROM artidx_check(''{}_dup_k'')');
+CREATE TABLE art_self (k int);
+CREATE FUNCTION self(int) RETURNS int LANGUAGE plpgsql IMMUTABLE SET search_path = errs, public
+	AS 'BEGIN PERFORM * FROM artidx_check(''art_self_k''); RETURN $1; END';
+CREATE INDEX art_self_k ON art_self USING art (self(k));
+INSERT INTO art_self VALUES (1);
+SELECT refused('REINDEX INDEX {}_self_k');
+SELECT entries FROM artidx_check('art_self_k');
+
+-- no schema for an operator class
+SET search_path = '';
+SELECT public.artidx_mirror_opclass('pg_catalog.int4_ops');
+
 SET client_min_messages = warning;
 DROP SCHEMA errs CASCADE;

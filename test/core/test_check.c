@@ -198,42 +198,6 @@ test_deep(void)
 	free(k);
 }
 
-static void
-test_long(void)
-{
-	const uint32_t len = 100000;
-	uint8_t    *k = malloc(len + 64);
-	ax_tree_info is;
-	bool		fine;
-	int			n = 0;
-
-	/* separators and paths that are longer than any first buffer */
-	open_tree();
-	memset(k, 7, len);
-	for (; n < 300; n++)
-	{
-		ks_put8(k + len - 8, (uint64_t) n);
-		ks_put_tid(k + len, ks_tid((uint64_t) n));
-		if (ax_insert(&cx, tree, gen, k, len + AX_TID_BYTES) != AX_OK)
-			break;
-	}
-	fine = good(&is);
-	ok(n > 100 && fine && is.entries == (uint64_t) n, "%d keys of %u bytes: %s", n, len, msg);
-	if (!btree && !hydra)
-	{
-		_Atomic rt_ref *root = &atomic_load(&tree->store)->root;
-		rt_n4	   *top = RT_PTR(ldref(root));
-		rt_ref		child = top->child[0];
-
-		top->child[0] = ldref(root);
-		fine = good(&is);
-		ok(!fine && strstr(msg, "deeper"), "the root below itself: \"%s\"", msg);
-		top->child[0] = child;
-	}
-	close_tree();
-	free(k);
-}
-
 /* ---- what is broken is found ---- */
 
 /* The node or leaf with this property that comes first. */
@@ -294,6 +258,46 @@ found(const char *what, void *object, size_t n, const char *like)
 		found((what), (object), (n), (like)); \
 	} while (0)
 
+/* What readers who look at no version trust. */
+static void
+damage_rowex_node(rt_hdr *h)
+{
+	rt_n48    *p = (rt_n48 *) (void *) h;
+	size_t		size = rt_object_bytes(&h->word);
+	int			given = 0,
+				unused = 0;
+
+	if (h->kind <= RT_N16)
+	{
+		DAMAGE(h, size, "a node with more separators", "more separators than slots",
+			   h->count = (uint16_t) (rt_node_slots(h->kind) + 1));
+		return;
+	}
+	if (h->kind != RT_N48)
+		return;
+	while (given < 48 && ldref(&p->child[given]) != 0)
+		given++;
+	while (unused < 255 && p->index[unused] != 0)
+		unused++;
+	if (given < 47)
+		DAMAGE(h, size, "a slot that is free", "before the one below it", p->child[given + 1] = ldref(&p->child[0]));
+	if (given < 48)
+		DAMAGE(h, size, "an index of a free slot", "an index without a child", p->index[unused] = (uint8_t) (given + 1));
+}
+
+static void
+damage_rowex_leaf(rt_leaf *l)
+{
+	size_t		size = rt_object_bytes(&l->word);
+
+	DAMAGE(l, size, "a leaf with more slots", "more slots used than there are", l->used = (uint8_t) (l->cap + 1));
+	if (l->flags & RT_F_VAR)
+	{
+		DAMAGE(l, size, "an entry that begins elsewhere", "out of place", rt_var_slot(l, 1)->off++);
+		DAMAGE(l, size, "entries that end elsewhere", "a wrong end", ++*rt_leaf_u32(l, 1));
+	}
+}
+
 static void
 damage_art(ax_store *s)
 {
@@ -311,6 +315,8 @@ damage_art(ax_store *s)
 	DAMAGE(l, size, "a leaf without entries", "empty leaf", l->live = 0);
 	DAMAGE(l, size, "a bit above the capacity", rt_rowex(s) ? "an entry above" : "beyond capacity",
 		   l->live |= 1u << l->cap);
+	if (rt_rowex(s))
+		damage_rowex_leaf(l);
 	e0 = (uint8_t *) (uintptr_t) rt_leaf_entry(l, i0, &len);
 	DAMAGE(l, size, "an entry's first byte", "", e0[0] ^= 0x80);
 	DAMAGE(l, size, "an entry's later byte", rt_leaf_has_fp(l) ? "wrong hash" : "",
@@ -329,6 +335,9 @@ damage_art(ax_store *s)
 		if (h->count < rt_node_slots(h->kind))
 			DAMAGE(h, rt_object_bytes(&h->word), "a node's count", "", h->count++);
 		DAMAGE(h, sizeof(rt_hdr), "an obsolete node", "is obsolete", h->word |= AX_OBSOLETE);
+		DAMAGE(h, sizeof(rt_hdr), "a node's prefix", "differ", h->plen ^= 1);
+		if (rt_rowex(s))
+			damage_rowex_node(h);
 		if (kinds[k] == RT_N4 && h->count > 1)
 			DAMAGE(h, sizeof(rt_n4), "separators in disorder", "",
 				   ((rt_n4 *) (void *) h)->sep = __builtin_bswap32(((rt_n4 *) (void *) h)->sep) >>
@@ -409,6 +418,109 @@ damage_hydra(ax_store *s)
 	DAMAGE(n, hy_node_size(n->alen), "a link back to the last but one", "leads elsewhere",
 		   n->prev = ((hy_node *) n->prev)->prev);
 	DAMAGE(n, hy_node_size(n->alen), "an anchor beyond the next", "", memset(n->anchor, 255, n->alen));
+}
+
+/* Of keys that are objects of their own: their page has what they begin with. */
+static void
+damage_long_btree(ax_store *s)
+{
+	bt_page    *p = page_of(s, 0);
+	bt_blob    *b;
+	bt_view		v;
+	int			i;
+
+	for (i = bt_count(p) - 1; i > 0; i--)
+	{
+		bt_get(p, i, &v);
+		if (v.blob)
+			break;
+	}
+	b = (bt_blob *) (uintptr_t) v.blob;
+	if (!b || p->plen == 0)
+		abort();
+	DAMAGE(b, 16, "a long key that begins otherwise", "without the prefix", b->bytes[0] ^= 1);
+	DAMAGE(b, 4, "a long key that ends soon", "without a TID", b->len = AX_TID_BYTES - 1);
+	DAMAGE(p, p->size, "the head of a long key", "a wrong head", bt_heads(p)[i] ^= 1);
+}
+
+static void
+damage_long_hydra(ax_store *s)
+{
+	hy_node    *n = hy_list_of(s)->head;
+	bool		versions = s->sync == AX_SYNC_MVRLU;
+	hy_body    *body;
+	bt_blob    *b;
+	bt_view		v;
+	int			i;
+
+	n = versions ? hm_newest(n)->is.end.next : hy_next(n);
+	body = versions ? hm_newest(n)->is.body : n->body;
+	i = __builtin_ctzll(versions ? hm_newest(n)->is.live : body->used);
+	hy_get(body, (uint8_t) i, &v);
+	b = (bt_blob *) (uintptr_t) v.blob;
+	if (!b)
+		abort();
+	if (body->plen > 0)
+		DAMAGE(b, 16, "a long key that begins otherwise", "", b->bytes[0] ^= 1);
+	DAMAGE(b, 4, "a long key that ends soon", "without a TID", b->len = AX_TID_BYTES - 1);
+	DAMAGE(body, body->size, "the fingerprint of a long key", "a wrong fingerprint", body->fp[i] ^= 1);
+}
+
+static void
+test_long(void)
+{
+	const uint32_t len = 100000;
+	uint8_t    *k = malloc(len + 64);
+	ax_tree_info is;
+	bool		fine;
+	int			n = 0;
+
+	/* separators and paths that are longer than any first buffer */
+	open_tree();
+	memset(k, 7, len);
+	for (; n < 300; n++)
+	{
+		ks_put8(k + len - 8, (uint64_t) n);
+		ks_put_tid(k + len, ks_tid((uint64_t) n));
+		if (ax_insert(&cx, tree, gen, k, len + AX_TID_BYTES) != AX_OK)
+			break;
+	}
+	fine = good(&is);
+	ok(n > 100 && fine && is.entries == (uint64_t) n, "%d keys of %u bytes: %s", n, len, msg);
+	if (!btree && !hydra)
+	{
+		_Atomic rt_ref *root = &atomic_load(&tree->store)->root;
+		rt_n4	   *top = RT_PTR(ldref(root));
+		rt_ref		child = top->child[0];
+
+		top->child[0] = ldref(root);
+		fine = good(&is);
+		ok(!fine && strstr(msg, "deeper"), "the root below itself: \"%s\"", msg);
+		top->child[0] = child;
+	}
+	else if (hydra)
+		damage_long_hydra(atomic_load(&tree->store));
+	close_tree();
+	if (btree)
+	{
+		/* among short ones, whose leaves have a prefix */
+		open_tree();
+		memset(k, 7, len);
+		for (n = 0; n < 4000; n++)
+		{
+			uint64_t	i = (uint64_t) n * 1237 % 4000;
+			uint32_t	columns = i % 8 ? 40 : 20000;
+
+			ks_put8(k + 20, i);
+			ks_put_tid(k + columns, ks_tid(i));
+			if (ax_insert(&cx, tree, gen, k, columns + AX_TID_BYTES) != AX_OK)
+				abort();
+			memset(k + columns, 7, AX_TID_BYTES);
+		}
+		damage_long_btree(atomic_load(&tree->store));
+		close_tree();
+	}
+	free(k);
 }
 
 static void

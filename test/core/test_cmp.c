@@ -24,6 +24,7 @@
 
 #include "cmpkit.h"
 #include "core/base/ax_internal.h"
+#include "core/compared/bc_page.h"
 #include "tap.h"
 
 /* ---- one thread ---- */
@@ -134,6 +135,52 @@ test_load(worker *w, uint32_t page_size, int fill, uint64_t n)
 
 /* ---- memory runs out ---- */
 
+/* At the n-th allocation of a compaction: what is not moved stays where it is. */
+static void
+test_compact_oom(worker *w, uint32_t page_size)
+{
+	uint8_t    *k = malloc(KEYBUF);
+	void	   *work = malloc(AX_COMPACT_WORK);
+	uint64_t	failed = 0,
+				bad = 0;
+	bool		reached = true;
+	char		why[256] = "";
+
+	for (uint64_t n = 1; reached; n += n / 4 + 1)
+	{
+		ax_compaction c = {.work = work};
+		uint64_t	there = 0;
+
+		ck_open(w, page_size);
+		ck_buffers(w);
+		for (uint64_t x = 0; x < 800; x++)
+			bad += ck_insert(w, k, ck_key(k, x, true)) != AX_OK;
+		for (uint64_t x = 0; x < 800; x++)
+			if (x % 5)
+				bad += ck_remove(w, k, ck_key(k, x, true)) != AX_OK;
+			else
+				there++;
+		(void) tap_quiesce(&w->cx);
+		ax_body(&w->cx)->fail_alloc_at = n;
+		for (int calls = 0; calls < 100000 && !c.done; calls++)
+		{
+			ax_status	x = ax_compact(&w->cx, ck_tree, ck_gen, &c);
+
+			bad += x != AX_OK && x != AX_BUSY;
+		}
+		reached = ax_body(&w->cx)->fail_alloc_at == 0;
+		ax_body(&w->cx)->fail_alloc_at = 0;
+		failed += reached;
+		bad += !c.done || !ck_check(w, there, why, sizeof(why)) || ck_walk(w, false) != (long) there;
+		for (uint64_t x = 0; x < 800; x += 5)
+			bad += ck_contains(w, k, ck_key(k, x, true)) != AX_OK;
+	}
+	ok(failed > 3 && bad == 0, "compaction without memory, %llu times: %llu wrong (%s)", (unsigned long long) failed,
+	   (unsigned long long) bad, why);
+	free(work);
+	free(k);
+}
+
 /* At the n-th allocation of an insert or a load, whichever that is. */
 static void
 test_oom(worker *w, uint32_t page_size)
@@ -210,6 +257,7 @@ test_oom(worker *w, uint32_t page_size)
 	   "loads without memory: %llu refused (%s)", (unsigned long long) loads, why);
 	for (int i = 0; i < 200; i++)
 		free((void *) (uintptr_t) keys[i]);
+	test_compact_oom(w, page_size);
 	free(k);
 }
 
@@ -886,6 +934,95 @@ test_rising(worker *w)
 	ok(ck_check(w, n, why, sizeof(why)), "sound (%s)", why);
 }
 
+/* ---- what is broken is found ---- */
+
+static uint8_t was[BC_MAX];
+
+/* The page was changed, after a copy: does the check say so?  Then it is put back. */
+static void
+found(worker *w, bc_page *p, uint64_t entries, const char *like)
+{
+	char		why[256] = "";
+	bool		sound = ck_check(w, entries, why, sizeof(why));
+
+	ok(!sound && strstr(why, like), "%s: \"%s\"", like, why);
+	memcpy(p->image, was, bc_size(atomic_load(&ck_tree->store)));
+	if (!ck_check(w, entries, why, sizeof(why)))
+		ok(false, "put back: %s", why);
+}
+
+#define DAMAGE(like, ...) \
+	do { \
+		memcpy(was, p->image, size); \
+		__VA_ARGS__; \
+		found(w, p, n, like); \
+	} while (0)
+
+/* The child in the middle of an inner page. */
+static bc_page *
+below(bc_page *p)
+{
+	bc_entry	e;
+
+	bc_get(p->image, bc_img(p->image)->n / 2u, &e);
+	return e.child;
+}
+
+static void
+test_damage(worker *w)
+{
+	const uint64_t n = 3000;
+	uint8_t		k[60];
+	ax_store   *s;
+	bc_page    *p;
+	ax_image   *m;
+	uint32_t	size;
+	uint64_t	bad = 0;
+
+	ck_reversed = false;
+	ck_open(w, 256);
+	ck_buffers(w);
+	/* columns of one byte, or of 40, so that a heap has room and a page has none */
+	for (uint64_t i = 0; i < n; i++)
+	{
+		uint32_t	len = i % 2 ? 46 : 9;
+
+		memset(k, 'd', sizeof(k));
+		k[0] = (uint8_t) (i >> 8);
+		k[1] = (uint8_t) i;
+		memset(k + len - AX_TID_BYTES, 0, AX_TID_BYTES);
+		bad += ck_insert(w, k, len) != AX_OK;
+	}
+	ok(bad == 0 && ck_check(w, n, (char *) k, sizeof(k)), "%llu keys to be damaged", (unsigned long long) n);
+	s = atomic_load(&ck_tree->store);
+	size = bc_size(s);
+
+	/* an inner page that is not the root, and a leaf */
+	p = below((bc_page *) (uintptr_t) atomic_load(&s->root));
+	m = bc_img(p->image);
+	if (m->level == 0 || m->n < 3)
+		abort();
+	DAMAGE("a wrong level", m->level++);
+	DAMAGE("no child", m->n = 0);
+	DAMAGE("a missing child", memset(p->image + (m->slot[1] & 0xFFFF) - 8, 0, 8));
+	DAMAGE("a key before the first child", m->slot[0] = m->slot[1]);
+	DAMAGE("a key without a TID", m->slot[1] = (m->slot[1] & 0xFFFF) | 3u << 16);
+	DAMAGE("a key outside of the heap", m->slot[1] = m->heap | m->slot[1] >> 16 << 16);
+	while (m->level > 0)
+	{
+		p = below(p);
+		m = bc_img(p->image);
+	}
+	DAMAGE("a wrong level", m->level = 7);
+	DAMAGE("impossible layout", m->heap = (uint16_t) (size + 1));
+	DAMAGE("impossible layout", m->n = (uint16_t) (size / 4));
+	DAMAGE("a key outside of the heap", m->slot[0] = (size - 1) | m->slot[0] >> 16 << 16);
+	DAMAGE("a key outside of the heap", m->slot[0] = (m->heap - 1u) | m->slot[0] >> 16 << 16);
+	DAMAGE("a key without a TID", m->slot[0] = (m->slot[0] & 0xFFFF) | 5u << 16);
+	DAMAGE("a key too long to be in place", m->slot[0] = m->heap | (bc_max_inline(s) + 1) << 16);
+	DAMAGE("a heap that does not add up", m->slot[0] -= 1u << 16);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -903,6 +1040,7 @@ main(int argc, char **argv)
 		test_alone(&a, 1024, true, false, n);
 		test_alone(&a, 16384, false, true, n);
 		test_rising(&a);
+		test_damage(&a);
 		test_load(&a, 256, 100, n);
 		test_load(&a, 1024, 70, n);
 		test_oom(&a, 256);

@@ -180,6 +180,49 @@ shares_failing(model *m, bool with)
 	return failed;
 }
 
+/*
+ * Compaction with the n-th allocation failing, for many n: what is not moved stays where it is.  Returns
+ * how many failed.
+ */
+static uint64_t
+compact_failing(model *m)
+{
+	void	   *work = malloc(AX_COMPACT_WORK);
+	uint64_t	failed = 0;
+	bool		reached = true;
+
+	for (uint64_t n = 1; reached; n += n / 8 + 1)
+	{
+		ax_compaction c = {.work = work};
+
+		mt_open(m, &cx, tree);
+		for (uint64_t i = 0; i < m->n; i++)
+			if (!m->in[i * 7919 % m->n])
+				mt_insert(m, i * 7919 % m->n);
+		/* runs of a leaf or two, and single ones */
+		for (uint64_t i = 0; i < m->n; i++)
+			if (m->in[i] && (i / 64 % 3 == 0 ? i % 64 != 0 : i % 3 != 0))
+				mt_remove(m, i);
+		(void) tap_quiesce(&cx);
+		ax_body(&cx)->fail_alloc_at = n;
+		for (int calls = 0; !c.done; calls++)
+		{
+			ax_status	r = ax_compact(&cx, tree, m->gen, &c);
+
+			if ((r != AX_OK && r != AX_BUSY) || calls > 100000)
+				mt_die(m, "compaction with allocation %llu failing: status %d", (unsigned long long) n, (int) r);
+		}
+		reached = ax_body(&cx)->fail_alloc_at == 0;
+		ax_body(&cx)->fail_alloc_at = 0;
+		failed += reached;
+		mt_check(m, "after a compaction without memory");
+		mt_compare_all(m);
+		mt_close(m);
+	}
+	free(work);
+	return failed;
+}
+
 static void
 one_kind(keykind kind)
 {
@@ -380,6 +423,7 @@ full_area(keykind kind, bool capped, int moves, uint64_t seed)
 int
 main(void)
 {
+	static const keykind compacted[] = {KK_UUID, KK_SHARED, KK_LENGTHS};
 	ax_area    *a = tap_area((size_t) 256 << 20, 2, 1 << 20);
 
 	ax_attach(&cx, a, 0, 1, &ax_port_default);
@@ -388,6 +432,15 @@ main(void)
 	for (int k = 0; k < KK_COUNT; k++)
 		if (k != KK_NESTED)
 			one_kind((keykind) k);
+	for (size_t k = 0; k < sizeof(compacted) / sizeof(compacted[0]); k++)
+	{
+		model		m;
+
+		/* of fewer keys nothing would be moved */
+		mt_universe(&m, compacted[k], 400, 11);
+		ok(compact_failing(&m) > 0, "%s: compaction goes on without memory", m.name);
+		mt_free(&m);
+	}
 	full_area(KK_RANDOM8, false, 100, 1);
 	/* with these an emptied HydraList took nothing any more: no memory for the first coming in its log */
 	full_area(KK_RANDOM8, false, 80, 4);
