@@ -44,8 +44,8 @@
 #define COPY_BLOCKS		10000
 #define COPY_BYTES		(32 * 1024 * 1024)
 #define FIRST_PART		0.7		/* of the rows, there before */
-#define PIECE			256		/* rows */
-#define WARM_PART		16		/* of a piece's entries is not measured: others have used the processor's caches */
+#define PIECE			512		/* rows */
+#define WARM_PART		2		/* half of a piece's entries is not measured: others have used the processor's caches */
 #define LEAST_PIECES	8		/* however long they take */
 
 enum

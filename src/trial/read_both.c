@@ -407,7 +407,7 @@ answer_piece(ArtTrial *t, Reading *r, SPIPlanPtr plan, int first, int keys, Answ
 {
 	double		ns;
 
-	(void) answer_keys(t, r, plan, (first + 2 * keys) % t->keys.n, keys / 2 + 1, answer);
+	(void) answer_keys(t, r, plan, (first + 2 * keys) % t->keys.n, keys, answer);
 	ns = answer_keys(t, r, plan, first, keys, answer);
 	(void) art_trial_measure(false);
 	return ns / keys;

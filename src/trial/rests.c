@@ -31,7 +31,7 @@
 #include "trial/trial.h"
 
 #define WORK_NS		100000		/* then the timer interrupts */
-#define REST		19			/* times the work */
+#define REST		9			/* times the work */
 #define LONG_NS		20000000	/* of rest at a time */
 #define IDLE_NS		2000000		/* the next look at a process that waits */
 

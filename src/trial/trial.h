@@ -74,7 +74,7 @@ extern void art_trial_undo(ArtTrial *t, Relation heap, Relation index);
 
 /* ---- rests.c ---- */
 
-/* From here on the process rests 19 times as long as it works, or does not.  ERROR: it cannot. */
+/* From here on the process rests nine times as long as it works, or does not.  ERROR: it cannot. */
 extern void art_trial_rests(bool yes);
 
 /*
