@@ -33,7 +33,8 @@
 #define WORK_NS		100000		/* then the timer interrupts */
 #define REST		9			/* times the work */
 #define LONG_NS		20000000	/* of rest at a time */
-#define IDLE_NS		2000000		/* the next look at a process that waits */
+#define IDLE_NS		2000000		/* the next look at a process that waits, each other one twice as late, */
+#define LONG_IDLE_NS	64000000	/* but not later */
 
 static timer_t timer;
 static int	timer_signal = 0;	/* 0: there is no timer */
@@ -41,15 +42,23 @@ static volatile sig_atomic_t resting = false;
 static volatile sig_atomic_t measuring = false;
 static int64 worked_ns;			/* at the last interrupt */
 static int64 owed_ns;			/* of rest */
+static int64 woken_ns;			/* the clock after the last interrupt */
+static int64 idle_ns;			/* 0: it did not wait at the last one */
 static bool batch = false;		/* the system was told that the process is one */
+
+static int64
+now_of(clockid_t clock)
+{
+	struct timespec now;
+
+	(void) clock_gettime(clock, &now);
+	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+}
 
 static int64
 now_worked(void)
 {
-	struct timespec now;
-
-	(void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+	return now_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static void
@@ -62,12 +71,16 @@ wind_up(int64 ns)
 
 /*
  * The handler.  All that it calls may be called in one.
+ *
+ * A signal ends the naps in which core waits for a spinlock.  Core counts them, and the server crashes after
+ * a thousand ("stuck spinlock").  So a process that mostly waits is interrupted less and less.
  */
 static void
 rest(int signo)
 {
 	const int	save = errno;
 	const int64 worked = now_worked() - worked_ns;
+	const bool	waited = worked < (now_of(CLOCK_MONOTONIC) - woken_ns) / 4;
 
 	if (!resting)
 		return;
@@ -83,7 +96,9 @@ rest(int signo)
 			(void) nanosleep(&nap, NULL);
 		owed_ns -= nap.tv_nsec;
 	}
-	wind_up(worked < WORK_NS / 4 ? IDLE_NS : WORK_NS);
+	idle_ns = waited ? Min(Max(idle_ns * 2, IDLE_NS), LONG_IDLE_NS) : 0;
+	woken_ns = now_of(CLOCK_MONOTONIC);
+	wind_up(waited ? idle_ns : WORK_NS);
 	errno = save;
 }
 
@@ -151,7 +166,8 @@ art_trial_rests(bool yes)
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not create a timer for the rests of a trial: %m")));
 	worked_ns = now_worked();
-	owed_ns = 0;
+	owed_ns = idle_ns = 0;
+	woken_ns = now_of(CLOCK_MONOTONIC);
 	resting = true;
 	wind_up(WORK_NS);
 }
