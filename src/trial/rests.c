@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "miscadmin.h"
@@ -43,7 +44,8 @@ static volatile sig_atomic_t measuring = false;
 static int64 worked_ns;			/* at the last interrupt */
 static int64 owed_ns;			/* of rest */
 static int64 woken_ns;			/* the clock after the last interrupt */
-static int64 idle_ns;			/* 0: it did not wait at the last one */
+static long slept;				/* times that the process has, by then */
+static int64 idle_ns;			/* 0: it worked, up to the last interrupt */
 static bool batch = false;		/* the system was told that the process is one */
 
 static int64
@@ -59,6 +61,14 @@ static int64
 now_worked(void)
 {
 	return now_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static long
+times_slept(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
 static void
@@ -80,12 +90,16 @@ rest(int signo)
 {
 	const int	save = errno;
 	const int64 worked = now_worked() - worked_ns;
-	const bool	waited = worked < (now_of(CLOCK_MONOTONIC) - woken_ns) / 4;
+	const int64 elapsed = now_of(CLOCK_MONOTONIC) - woken_ns;
 
 	if (!resting)
 		return;
 	worked_ns += worked;
 	owed_ns += worked * REST;
+	if (times_slept() == slept || worked > elapsed * 3 / 4)
+		idle_ns = 0;
+	else
+		idle_ns = worked < elapsed / (REST + 1) ? Min(Max(idle_ns * 2, IDLE_NS), LONG_IDLE_NS) : IDLE_NS;
 	if (InterruptHoldoffCount == 0 && CritSectionCount == 0)
 	{
 		const struct timespec nap = {.tv_nsec = measuring ? 0 : Min(owed_ns, LONG_NS)};
@@ -96,9 +110,9 @@ rest(int signo)
 			(void) nanosleep(&nap, NULL);
 		owed_ns -= nap.tv_nsec;
 	}
-	idle_ns = waited ? Min(Max(idle_ns * 2, IDLE_NS), LONG_IDLE_NS) : 0;
 	woken_ns = now_of(CLOCK_MONOTONIC);
-	wind_up(waited ? idle_ns : WORK_NS);
+	slept = times_slept();
+	wind_up(idle_ns == 0 ? WORK_NS : idle_ns);
 	errno = save;
 }
 
@@ -168,6 +182,7 @@ art_trial_rests(bool yes)
 	worked_ns = now_worked();
 	owed_ns = idle_ns = 0;
 	woken_ns = now_of(CLOCK_MONOTONIC);
+	slept = times_slept();
 	resting = true;
 	wind_up(WORK_NS);
 }
