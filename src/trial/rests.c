@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "miscadmin.h"
@@ -33,7 +34,8 @@
 #define WORK_NS		100000		/* then the timer interrupts */
 #define REST		9			/* times the work */
 #define LONG_NS		20000000	/* of rest at a time */
-#define IDLE_NS		2000000		/* the next look at a process that waits */
+#define IDLE_NS		2000000		/* the next look at a process that waits, each other one twice as late, */
+#define LONG_IDLE_NS	64000000	/* but not later */
 
 static timer_t timer;
 static int	timer_signal = 0;	/* 0: there is no timer */
@@ -41,15 +43,32 @@ static volatile sig_atomic_t resting = false;
 static volatile sig_atomic_t measuring = false;
 static int64 worked_ns;			/* at the last interrupt */
 static int64 owed_ns;			/* of rest */
+static int64 woken_ns;			/* the clock after the last interrupt */
+static long slept;				/* times that the process has, by then */
+static int64 idle_ns;			/* 0: it worked, up to the last interrupt */
 static bool batch = false;		/* the system was told that the process is one */
+
+static int64
+now_of(clockid_t clock)
+{
+	struct timespec now;
+
+	(void) clock_gettime(clock, &now);
+	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+}
 
 static int64
 now_worked(void)
 {
-	struct timespec now;
+	return now_of(CLOCK_PROCESS_CPUTIME_ID);
+}
 
-	(void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+static long
+times_slept(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
 static void
@@ -62,17 +81,25 @@ wind_up(int64 ns)
 
 /*
  * The handler.  All that it calls may be called in one.
+ *
+ * A signal ends the naps in which core waits for a spinlock.  Core counts them, and the server crashes after
+ * a thousand ("stuck spinlock").  So a process that mostly waits is interrupted less and less.
  */
 static void
 rest(int signo)
 {
 	const int	save = errno;
 	const int64 worked = now_worked() - worked_ns;
+	const int64 elapsed = now_of(CLOCK_MONOTONIC) - woken_ns;
 
 	if (!resting)
 		return;
 	worked_ns += worked;
 	owed_ns += worked * REST;
+	if (times_slept() == slept || worked > elapsed * 3 / 4)
+		idle_ns = 0;
+	else
+		idle_ns = worked < elapsed / (REST + 1) ? Min(Max(idle_ns * 2, IDLE_NS), LONG_IDLE_NS) : IDLE_NS;
 	if (InterruptHoldoffCount == 0 && CritSectionCount == 0)
 	{
 		const struct timespec nap = {.tv_nsec = measuring ? 0 : Min(owed_ns, LONG_NS)};
@@ -83,7 +110,9 @@ rest(int signo)
 			(void) nanosleep(&nap, NULL);
 		owed_ns -= nap.tv_nsec;
 	}
-	wind_up(worked < WORK_NS / 4 ? IDLE_NS : WORK_NS);
+	woken_ns = now_of(CLOCK_MONOTONIC);
+	slept = times_slept();
+	wind_up(idle_ns == 0 ? WORK_NS : idle_ns);
 	errno = save;
 }
 
@@ -151,7 +180,9 @@ art_trial_rests(bool yes)
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not create a timer for the rests of a trial: %m")));
 	worked_ns = now_worked();
-	owed_ns = 0;
+	owed_ns = idle_ns = 0;
+	woken_ns = now_of(CLOCK_MONOTONIC);
+	slept = times_slept();
 	resting = true;
 	wind_up(WORK_NS);
 }

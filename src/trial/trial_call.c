@@ -264,6 +264,7 @@ Datum
 artidx_trial(PG_FUNCTION_ARGS)
 {
 	static bool registered = false;
+	const int	workers = max_parallel_maintenance_workers;
 	ArtTrial	t = {0};
 	MemoryContext cxt;
 
@@ -310,15 +311,18 @@ artidx_trial(PG_FUNCTION_ARGS)
 		CommitTransactionCommand();
 		MemoryContextSwitchTo(cxt);
 		trying = true;
+		max_parallel_maintenance_workers = 0;	/* others would not rest */
 		art_trial_rests(true);
 		run(&t);
 		art_trial_rests(false);
+		max_parallel_maintenance_workers = workers;
 		trying = false;
 		art_trial_unlock();
 		StartTransactionCommand();
 	}
 	PG_CATCH();
 	{
+		max_parallel_maintenance_workers = workers;
 		clean_up_and_rethrow(&t);
 	}
 	PG_END_TRY();

@@ -91,7 +91,6 @@ art_twin_build(ArtTrial *t)
 	LockRelId	indexlock;
 	ObjectAddress new;
 	bool		ispart;
-	const int	workers = max_parallel_maintenance_workers;
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
@@ -118,16 +117,7 @@ art_twin_build(ArtTrial *t)
 	LockRelationIdForSession(&indexlock, ShareUpdateExclusiveLock);
 
 	/* commits several times; what makes the index valid is not committed yet */
-	max_parallel_maintenance_workers = 0;	/* others would not rest */
-	PG_TRY();
-	{
-		new = art_define_index(t->heapoid, stmt, true);
-	}
-	PG_FINALLY();
-	{
-		max_parallel_maintenance_workers = workers;
-	}
-	PG_END_TRY();
+	new = art_define_index(t->heapoid, stmt, true);
 	MemoryContextSwitchTo(t->cxt);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	CommandCounterIncrement();
