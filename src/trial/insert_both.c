@@ -40,13 +40,14 @@
 #include "eval/eval.h"
 #include "trial/trial.h"
 
-#define COPY_ROWS		50000
+#define COPY_ROWS		20000
 #define COPY_BLOCKS		10000
-#define COPY_BYTES		(32 * 1024 * 1024)
+#define COPY_BYTES		(8 * 1024 * 1024)
 #define FIRST_PART		0.7		/* of the rows, there before */
 #define PIECE			512		/* rows */
 #define WARM_PART		2		/* half of a piece's entries is not measured: others have used the processor's caches */
 #define LEAST_PIECES	8		/* however long they take */
+#define LEAST_ENTRIES	100		/* else there is no figure */
 
 enum
 {
@@ -293,7 +294,7 @@ report(ArtTrial *t, const Copying *c)
 {
 	const char *into = psprintf("an entry, into a copy of %d rows", c->n);
 
-	if (c->entries == 0)
+	if (c->entries < LEAST_ENTRIES)
 	{
 		art_trial_row(t, "insert", "us", NAN, NAN, 0, "not tried: there are too few rows");
 		return;

@@ -3,7 +3,7 @@
  *	  Transactions in which a trial measures.
  *
  * Each transaction has a subtransaction that is rolled back.  In that the twin is valid.  No
- * transaction takes longer than about a second.  So VACUUM does not wait for the
+ * transaction takes longer than some seconds.  So VACUUM does not wait for the
  * trial, and others who want the table for themselves wait for a moment only.
  *
  * src/trial/README.md: A trial
