@@ -213,6 +213,13 @@ $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query_until(qr/began/, "\\echo began\nCALL \"Ext\".artidx_trial('\"O\".t_city', 60);\n");
 ok($node->poll_query_until('postgres', "$twins AND EXISTS (SELECT FROM pg_index WHERE indrelid = '\"O\".\"T\"'::regclass AND NOT indisready)", '1'),
 	'the twin waits for another transaction');
+# The trial's timer must let a process sleep: core counts its naps while it waits for a spinlock, and crashes after a thousand.
+my $waiting = $node->safe_psql('postgres', $trial_backend);
+sub slept { return slurp_file("/proc/$waiting/status") =~ /^voluntary_ctxt_switches:\s*(\d+)/m ? $1 : die 'no count' }
+sleep 1;
+my $slept = slept();
+sleep 2;
+cmp_ok(slept() - $slept, '<', 200, 'and hardly wakes up meanwhile');
 kill 'KILL', $node->safe_psql('postgres', $trial_backend);
 eval { $session->quit };
 eval { $holder->quit };
