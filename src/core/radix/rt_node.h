@@ -389,7 +389,7 @@ rt_n16_sep(rt_n16 *n, int i)
 static inline uint8_t
 rt_n4_sep(rt_n4 *n, int i)
 {
-	return (uint8_t) (ld(&n->sep) >> (8 * i));
+	return (uint8_t) (ld(&n->sep) >> (8 * (i & 3)));
 }
 
 /*
