@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "follow/follow.h"
+#include "limits/limits.h"
 
 ArtFollower *art_me = NULL;
 ArtFollowed *art_followed_list = NULL;
@@ -109,6 +110,6 @@ art_kept_close(ArtFollowed *x, ArtReason why, const char *error)
 		return;
 	x->closed = true;
 	if (why == ART_WHY_ERROR || why == ART_WHY_MEMORY)
-		art_kept_put_off(x->indexoid, ART_FAILED_MS);
+		art_kept_put_off(x->indexoid, why == ART_WHY_ERROR ? ART_FAILED_MS : ART_MEMORY_RETRY_MS);
 	(void) art_followed_close(x->indexoid, &x->loc, x->gen, why, error);
 }

@@ -9,6 +9,9 @@
 
 #include "area/area.h"
 
+/* a build that failed for memory is not retried before; on a primary it is, when some came free */
+#define ART_MEMORY_RETRY_MS 10000
+
 /* ---- memory_full.c ---- */
 
 /*

@@ -43,8 +43,6 @@
 #include "live/background.h"
 #include "live/live.h"
 
-/* a build that failed for memory is not retried before, unless some came free */
-#define ART_MEMORY_RETRY_MS 10000
 /* a scan does not try again what failed */
 #define ART_ERROR_RETRY_MS	10000
 /* a statement that only a worker can help waits so long for one to begin */

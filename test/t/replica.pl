@@ -914,6 +914,10 @@ is($primary->safe_psql('postgres', q{SELECT string_agg(state, ',') FROM artidx_i
 	'ready', 'the primary knows nothing of it');
 check_clean($primary, 'm_t');
 check_followed($standby, 'of as much memory', 'm_t');
+$primary->safe_psql('postgres', $_) foreach 'DELETE FROM m WHERE id > 10000', 'VACUUM (INDEX_CLEANUP ON) m';
+all_replayed($primary, $standby, $small);
+ok($small->poll_query_until('postgres', "SELECT count(*) = $n + 1 FROM artidx_indexes WHERE state = 'ready'"),
+	'with fewer rows it is kept again');
 $primary->safe_psql('postgres', q{
 	DROP TABLE m;
 	CREATE TABLE m (id int, t text COLLATE "C");
