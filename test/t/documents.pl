@@ -135,15 +135,11 @@ sub run_document
 			elsif ($word eq 'varies') { %varies = map { $_ => 1 } split /,\s*/, $rest; }
 			elsif ($word eq 'wait')
 			{
-				push @steps, { line => $block->{line}, sql => <<"SQL" };
-DO \$wait\$ BEGIN
-	FOR i IN 1 .. 2400 LOOP
-		IF ($rest) THEN RETURN; END IF;
-		PERFORM pg_sleep(0.05);
-	END LOOP;
-	RAISE 'waited in vain';
-END \$wait\$;
-SQL
+				# each time a statement of its own: no other one sees a setting that was reloaded
+				my $look = "SELECT NOT coalesce(($rest), false) AS more \\gset\n";
+				push @steps, { line => $block->{line}, sql => $look .
+					join('', map { "\\if :more\nSELECT pg_sleep($_ * 0.05);\n$look\\endif\n" } 1 .. 68) .
+					"\\if :more\n\\warn 'ERROR: waited in vain'\n\\endif\n" };
 			}
 			elsif ($word eq 'shell' || $word eq 'connect')
 			{
