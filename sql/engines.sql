@@ -88,8 +88,11 @@ INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[
 	'SELECT asked(), all_clean()',
 	'DELETE FROM art_t',
 	'DELETE FROM bt_t',
+	-- twice: a worker may begin in between
 	'SELECT alone()',
 	'VACUUM bt_t, art_t',
+	'SELECT alone()',
+	'VACUUM (INDEX_CLEANUP ON) art_t',
 	'SELECT asked(), all_clean()',
 	'SELECT sum(entries) AS entries FROM artidx_indexes WHERE relid = ''art_t''::regclass'
 	]) WITH ORDINALITY s (s, n);

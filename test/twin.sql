@@ -122,7 +122,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. 1800 LOOP
 		PERFORM pg_stat_clear_snapshot();
-		IF NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		IF NOT EXISTS (SELECT FROM pg_stat_activity WHERE coalesce(datname, current_database()) = current_database() AND pid <> pg_backend_pid()
 			AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL OR backend_type = 'artidx builder')) THEN
 			RETURN true;
 		END IF;
