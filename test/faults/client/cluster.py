@@ -169,14 +169,15 @@ class Node:
             return []
 
     def kill_postmaster(self):
-        """kill -9, and wait until all that it has started have noticed."""
-        pid, children = self.pid(), self.processes("")
+        """kill -9, and wait until it is gone (no zombie, which has its lock file), and all that it has started."""
+        pid = self.pid()
+        processes = [pid, *self.processes("")]
         self.disconnect()
         os.kill(pid, signal.SIGKILL)
         end = time.monotonic() + 60
-        while any(os.path.exists(f"/proc/{child}") for child in children):
+        while any(os.path.exists(f"/proc/{process}") for process in processes):
             if time.monotonic() > end:
-                raise Broken(f"children of the postmaster of {self.name} do not end")
+                raise Broken(f"the postmaster of {self.name}, or what it has started, does not end")
             time.sleep(0.05)
 
     def bad_lines(self):
