@@ -72,8 +72,14 @@ def kill_one(run, rng, node, title, seconds):
     postmaster = node.pid()
     for _ in until(seconds + 5):
         victims = node.processes(title)
-        if victims and send([rng.choice(victims)], signal.SIGKILL):
+        victim = rng.choice(victims) if victims else None
+        if victim and send([victim], signal.SIGKILL):
             run.fault_happened()
+            # the postmaster may be slow to notice, and would crash a server that is thought to be back
+            for _ in until(60):
+                if not os.path.exists(f"/proc/{victim}"):
+                    break
+                time.sleep(0.01)
             break
         time.sleep(0.01)
     time.sleep(seconds)
