@@ -296,13 +296,15 @@ class Cluster:
                 pass        # its client does so just now
 
     def at_rest(self, timeout=60):
-        """Waits until no statement of a client is left anywhere, which could still commit."""
+        """Waits until no statement of a client is left anywhere, which could still commit.  A session
+        that has had none is left by a client that gave up while it connected."""
+        mine = "application_name = 'faults-client' AND query <> ''"
         for node in self.nodes:
             end = time.monotonic() + timeout
-            while node.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'faults-client'"):
+            while node.value(f"SELECT count(*) FROM pg_stat_activity WHERE {mine}"):
                 if time.monotonic() > end:
                     left = node.sql("SELECT pid, state, wait_event_type, wait_event, query_start::text, query "
-                                    "FROM pg_stat_activity WHERE application_name = 'faults-client'")
+                                    f"FROM pg_stat_activity WHERE {mine}")
                     raise Broken(f"clients of server {node.name} do not end: {left}{stacks(left)}")
                 time.sleep(0.05)
 
