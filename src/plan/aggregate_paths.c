@@ -431,7 +431,7 @@ static Path *
 gathered_path(PlannerInfo *root, const IndexPath *ipath, RelOptInfo *partial, RelOptInfo *grouped,
 			  const GroupPathExtraData *extra, const ArtAsked *asked)
 {
-	double		groups = linitial_node(Path, grouped->pathlist)->rows;
+	double		groups = ((Path *) linitial(grouped->pathlist))->rows;
 	Path	   *path = aggregate_path(root, ipath, partial, groups, NULL, asked);
 	double		rows;
 
@@ -459,7 +459,7 @@ offer_index(PlannerInfo *root, const RelOptInfo *paths, RelOptInfo *grouped, Rel
 		if (path_will_do(&ipath->path) && collect_results(&asked, grouped, extra->havingQual) &&
 			index_tells(root, ipath, extra, &asked))
 			add_path(grouped, aggregate_path(root, ipath, grouped,
-											 asked.prefix < 0 ? 1 : linitial_node(Path, grouped->pathlist)->rows,
+											 asked.prefix < 0 ? 1 : ((Path *) linitial(grouped->pathlist))->rows,
 											 extra->havingQual, &asked));
 	}
 	foreach(lc, paths->partial_pathlist)
