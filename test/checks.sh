@@ -37,6 +37,11 @@ if grep -nE '\b(TODO|FIXME|XXX)\b' -r src --include='*.[ch]'; then
 	fail "unfinished work is marked in src"
 fi
 
+# No node has the tag of a family: a server with assertions aborts.
+if grep -rnE '\b(castNode|(lfirst|linitial|lsecond|llast|list_nth)_node)\((Node|Expr|Path|Plan|Scan|Join|PlanState|ScanState)\b' src --include='*.c'; then
+	fail "castNode() and the like take the type that the node is tagged with, and these are tags of none"
+fi
+
 if grep -n '@extschema@' src/sql/*.sql; then
 	fail "the extension is relocatable: no @extschema@; what a view names is found when it is made"
 fi
