@@ -77,6 +77,17 @@ class Node:
         self.log = f"{self.data}.log"
         self.conn = None
 
+    def program_of_peer(self, name, *args, **variables):
+        """One that asks the other server.  A link that was cut may take a while to have its route again."""
+        end = time.monotonic() + 60
+        while True:
+            done = self.program(name, *args, check=False, **variables)
+            if not done.returncode:
+                return
+            if "connection to server" not in done.stdout or time.monotonic() > end:
+                raise Broken(f"{name}: {done.stdout[-2000:]}")
+            time.sleep(0.2)
+
     def program(self, name, *args, check=True, timeout=120, **variables):
         """A program of PostgreSQL's, as its user and in its namespace."""
         command = []
@@ -243,7 +254,7 @@ class Cluster:
                 shutil.rmtree(f"{target.small}/space/{thing}")
             args.append(f"--tablespace-mapping={space}={target.small}/space")
         # a busy machine is not what is tried here
-        target.program("pg_basebackup", *args, PGOPTIONS="-c wal_sender_timeout=60s")
+        target.program_of_peer("pg_basebackup", *args, PGOPTIONS="-c wal_sender_timeout=60s")
         self.follow(target)
 
     def follow(self, node):
@@ -325,10 +336,8 @@ class Cluster:
         if way == "rewind":
             source = f"host={old.peer_address()} port={self.primary.port} user=faults dbname=postgres"
             self.primary.sql("CHECKPOINT")
-            done = old.program("pg_rewind", "-D", old.data, "--source-server", source, "--no-sync",
-                               f"--config-file={old.data}.conf", check=False)
-            if done.returncode:
-                raise Broken(f"pg_rewind: {done.stdout[-2000:]}")
+            old.program_of_peer("pg_rewind", "-D", old.data, "--source-server", source, "--no-sync",
+                                f"--config-file={old.data}.conf")
             self.follow(old)
         else:
             self.copy(self.primary, old)
