@@ -115,7 +115,7 @@ art_doubt(ArtFollowed *x, int sqlstate, const char **why)
 		return ART_VERDICT_AGAIN;
 	}
 	ItemPointerSet(&tid, x->at_block, root);
-	if (ItemPointerEquals(&tid, &x->erred))
+	if (ItemPointerIsValid(&x->erred) && ItemPointerEquals(&tid, &x->erred))
 		return ART_VERDICT_CLOSE;
 	x->erred = tid;
 	return ART_VERDICT_AGAIN;
