@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use ArtTest;
 
-my $node = art_node('freed', 'artidx.memory' => "'64MB'");
+my $node = art_node('freed', 'artidx.memory' => "'32MB'");
 $node->safe_psql('postgres', 'CREATE EXTENSION artidx_debug');
 
 sub bytes_of
@@ -42,7 +42,7 @@ sub unique_inserts
 
 	my ($rc, $out, $err) = $node->psql('postgres',
 		'INSERT INTO users SELECT g, gen_random_uuid() FROM generate_series((SELECT count(*) FROM users) + 1, '
-		  . '(SELECT count(*) FROM users) + 20000) g');
+		  . '(SELECT count(*) FROM users) + 10000) g');
 	is($rc, 0, $name) or diag($err);
 	return;
 }
@@ -54,13 +54,13 @@ $node->safe_psql(
 	CREATE TABLE users (id bigint, key uuid);
 	CREATE UNIQUE INDEX users_id ON users USING art (id);
 	CREATE UNIQUE INDEX users_key ON users USING art (key);
-	INSERT INTO events SELECT gen_random_uuid() FROM generate_series(1, 100000);
+	INSERT INTO events SELECT gen_random_uuid() FROM generate_series(1, 50000);
 	INSERT INTO users SELECT g, gen_random_uuid() FROM generate_series(1, 1000) g});
 
 # ---- one failed bulk insert, then VACUUM
 
 my ($rc, $out, $err) = $node->psql('postgres',
-	'INSERT INTO events SELECT gen_random_uuid() FROM generate_series(1, 3000000)',
+	'INSERT INTO events SELECT gen_random_uuid() FROM generate_series(1, 1500000)',
 	extra_params => [ '-v', 'VERBOSITY=verbose' ]);
 isnt($rc, 0, 'more than the memory holds is refused');
 like($err, qr/53200/, 'for want of memory');
@@ -78,13 +78,13 @@ for my $structure ('structure = art', 'structure = art, sync = rowex', 'structur
 
 	$node->safe_psql(
 		'postgres', qq{
-		CREATE TABLE d_$name AS SELECT gen_random_uuid() AS id, g AS n FROM generate_series(1, 200000) g;
+		CREATE TABLE d_$name AS SELECT gen_random_uuid() AS id, g AS n FROM generate_series(1, 100000) g;
 		CREATE UNIQUE INDEX d_${name}_id ON d_$name USING art (id) WITH ($structure);
 		DELETE FROM d_$name WHERE n % 10 <> 0;
 		VACUUM d_$name});
 	compare("d_${name}_id", "nine rows of ten deleted, $name");
 	is($node->safe_psql('postgres', "SELECT entries FROM artidx_check('d_${name}_id', true)"),
-		20000, "$name: sound");
+		10000, "$name: sound");
 	$node->safe_psql('postgres', "DROP TABLE d_$name");
 }
 
@@ -197,11 +197,11 @@ compare('slow_id', 'without the reader');
 $node->safe_psql(
 	'postgres', q{
 	DROP TABLE events, users;
-	CREATE TABLE old AS SELECT gen_random_uuid() AS id, g AS n FROM generate_series(1, 700000) g;
+	CREATE TABLE old AS SELECT gen_random_uuid() AS id, g AS n FROM generate_series(1, 350000) g;
 	CREATE TABLE new (id uuid);
 	CREATE UNIQUE INDEX new_id ON new USING art (id);
 	CREATE UNIQUE INDEX old_id ON old USING art (id);
-	INSERT INTO old SELECT gen_random_uuid(), 1 FROM generate_series(1, 300000);
+	INSERT INTO old SELECT gen_random_uuid(), 1 FROM generate_series(1, 150000);
 	DELETE FROM old WHERE n % 20 <> 0});
 my $before = bytes_of('old_id');
 $node->safe_psql('postgres',
@@ -209,16 +209,16 @@ $node->safe_psql('postgres',
 	  . 'SELECT count(n) FROM (SELECT n FROM old ORDER BY id) s') for 1 .. 2;
 my $entries = $node->safe_psql('postgres',
 	"SELECT entries FROM artidx_indexes WHERE indexrelid = 'old_id'::regclass");
-cmp_ok($entries, '<', 100000, 'scans have removed the entries of dead rows');
+cmp_ok($entries, '<', 50000, 'scans have removed the entries of dead rows');
 my ($rc2, $out2, $err2) = $node->psql('postgres',
-	'INSERT INTO new SELECT gen_random_uuid() FROM generate_series(1, 1300000)');
+	'INSERT INTO new SELECT gen_random_uuid() FROM generate_series(1, 650000)');
 is($rc2, 0, 'and what they took serves another index') or diag($err2);
 ok( $node->poll_query_until('postgres',
 		"SELECT bytes < $before / 4 FROM artidx_indexes WHERE indexrelid = 'old_id'::regclass"),
 	'without VACUUM');
 note "$before bytes before, " . bytes_of('old_id') . ' after';
 is($node->safe_psql('postgres', "SELECT entries FROM artidx_check('new_id', true)"),
-	1300000, 'sound');
+	650000, 'sound');
 
 $node->stop;
 done_testing();
