@@ -197,7 +197,7 @@ class Run:
         node = self.cluster.primary if role == "primary" else self.cluster.standby
         # a standby tries again ten seconds after its memory was full, which artidx_wait does not wait for
         end = time.monotonic() + 60
-        while (not node.value("SELECT artidx_wait('60 s')") and role == "standby" and time.monotonic() < end):
+        while not node.value("SELECT artidx_wait('60 s')") and role == "standby" and time.monotonic() < end:
             time.sleep(0.2)
         states = node.sql("SELECT indexrelname, state, reason FROM artidx_indexes WHERE state <> 'ready'")
         if states:

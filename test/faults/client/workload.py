@@ -67,6 +67,7 @@ class Workload:
             # a machine that has much to do may not answer within the seconds that a connection has
             if tries == 10 or value not in ("40001", "08006") or time.monotonic() > end:
                 break
+            time.sleep(0.1)
         self.differ(f"at rest the {session.role} gives no answer: {value}")
         return None
 
