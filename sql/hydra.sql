@@ -74,16 +74,9 @@ BEGIN
 END $$;
 
 -- until nothing is logged that the search layers do not have
-CREATE FUNCTION caught_up() RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1 .. 1800 LOOP
-		IF (SELECT sum(search_lag) = 0 FROM artidx_contention WHERE relid = 'art_t'::regclass) THEN
-			RETURN true;
-		END IF;
-		PERFORM pg_sleep(0.1);
-	END LOOP;
-	RETURN false;
-END $$;
+CREATE FUNCTION caught_up() RETURNS boolean LANGUAGE sql AS $$
+	SELECT twin.soon($q$(SELECT sum(search_lag) = 0 FROM artidx_contention WHERE relid = 'art_t'::regclass)$q$)
+$$;
 
 CREATE TABLE steps (n int, cmd text);
 INSERT INTO steps (cmd, n) SELECT s, n FROM unnest(ARRAY[

@@ -115,20 +115,29 @@ LANGUAGE sql AS $$
 		ELSE format('%s entries, %s heap tuples', entries, heap_tuples) END
 	FROM artidx_check(index, true) $$;
 
--- Waits until VACUUM may remove all that is dead: a worker that has just built an index
--- reads the catalog with a snapshot before it ends.
-CREATE OR REPLACE FUNCTION alone() RETURNS boolean
+-- Looks again and again, for three minutes at most, until the condition is true.
+CREATE OR REPLACE FUNCTION twin.soon(condition text) RETURNS boolean
 LANGUAGE plpgsql AS $$
+DECLARE
+	yes boolean;
 BEGIN
 	FOR i IN 1 .. 1800 LOOP
 		PERFORM pg_stat_clear_snapshot();
-		IF NOT EXISTS (SELECT FROM pg_stat_activity WHERE coalesce(datname, current_database()) = current_database() AND pid <> pg_backend_pid()
-			AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL OR backend_type = 'artidx builder')) THEN
+		EXECUTE 'SELECT ' || condition INTO yes;
+		IF yes THEN
 			RETURN true;
 		END IF;
 		PERFORM pg_sleep(0.1);
 	END LOOP;
 	RETURN false;
 END $$;
+
+-- Waits until VACUUM may remove all that is dead: a worker that has just built an index
+-- reads the catalog with a snapshot before it ends.
+CREATE OR REPLACE FUNCTION alone() RETURNS boolean
+LANGUAGE sql AS $$
+	SELECT twin.soon($q$NOT EXISTS (SELECT FROM pg_stat_activity
+		WHERE coalesce(datname, current_database()) = current_database() AND pid <> pg_backend_pid()
+			AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL OR backend_type = 'artidx builder'))$q$) $$;
 
 RESET client_min_messages;
