@@ -39,7 +39,7 @@
 #   make analyse                   gcc -fanalyzer and clang-tidy over the source
 #   make mutants                   small mistakes, one after the other: does the test that each names notice?
 #   make fuzz SECONDS=30           what reads bytes, and every engine, by libFuzzer (NAMES="saved ring")
-#   make schedules                 threads of the core under schedules drawn at random (SECONDS=, PLANTED=1)
+#   make schedules                 threads of the core under schedules drawn at random (SECONDS=, COUNT=, PLANTED=1)
 #
 # PG_CONFIG=path chooses the PostgreSQL, WERROR=1 makes warnings errors.
 
@@ -297,9 +297,9 @@ faults:
 fuzz:
 	$(MAKE) --no-print-directory -C test/fuzz PG_CONFIG='$(PG_CONFIG)' fuzz
 
-# SECONDS of all engines together, ENGINES, FROM, SCENE; PLANTED=1, NAMES; see test/schedules.sh
+# SECONDS or COUNT of all engines together, ENGINES, FROM, SCENE; PLANTED=1, NAMES; see test/schedules.sh
 schedules:
-	RUN_SECONDS='$(or $(SECONDS),300)' bash test/schedules.sh
+	RUN_SECONDS='$(or $(SECONDS),300)' COUNT='$(or $(COUNT),0)' bash test/schedules.sh
 
 demo:
 	PG_CONFIG='$(PG_CONFIG)' bash test/demo/demo.sh

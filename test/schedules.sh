@@ -4,11 +4,12 @@
 #	  Threads of the core under schedules that are drawn at random, and every answer explained
 #	  (test/core/test_schedules.c).
 #
-# Each engine runs for its share of the time, as many at once as there are processors.  It
+# Each engine has its share of the time, as many run at once as there are processors.  It
 # prints what each did: how many schedules, of which seeds.  The last line is "N passed,
 # N failed".  A failure names the seed that repeats it.
 #
 #	RUN_SECONDS	of all engines together, on one processor (300)
+#	COUNT		schedules of all engines together, instead
 #	ENGINES		which (all, and hydra-mvrlu, btree-compared)
 #	FROM		the first seed (of the clock); SCENE: this kind of scenes alone
 #	PLANTED=1	instead: do they notice?  Makes each mistake of test/mutants whose record says
@@ -19,9 +20,10 @@
 #
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-: "${RUN_SECONDS:=300}" "${PLANTED:=0}" "${NAMES:=}" "${SCENE:=}"
+: "${RUN_SECONDS:=300}" "${COUNT:=0}" "${PLANTED:=0}" "${NAMES:=}" "${SCENE:=}"
 : "${ENGINES:=$(sed 's/#.*//' "$TREE/test/engines" | xargs) hydra-mvrlu btree-compared}"
 art_whole_numbers 1 RUN_SECONDS
+art_whole_numbers 0 COUNT
 PATIENCE=${PATIENCE:-60}
 : "${JOBS:=$(nproc)}"
 said=()
@@ -51,20 +53,22 @@ sum_up()
 
 engines()
 {
-	local each=$((RUN_SECONDS / $(wc -w <<<"$ENGINES"))) e
+	local number what=SECONDS of=$RUN_SECONDS each e
 
-	[ $each -gt 0 ] || each=1
+	number=$(wc -w <<<"$ENGINES")
+	[ "$COUNT" -eq 0 ] || { what=COUNT of=$COUNT; }
+	each=$(((of + number - 1) / number))
 	make -s -C "$TREE/test/core" build/sched/test_schedules || art_die "it does not build"
 	# shellcheck disable=SC2086
 	printf '%s\n' $ENGINES | xargs -P "$JOBS" -I{} bash -c '
-		AX_STRUCTURE={} SECONDS='"$each"' "$1/test/core/build/sched/test_schedules" >"$2/{}" 2>&1
+		AX_STRUCTURE={} '"$what=$each"' "$1/test/core/build/sched/test_schedules" >"$2/{}" 2>&1
 		echo $? >"$2/{}.rc"' - "$TREE" "$WORK"
 	for e in $ENGINES; do
 		sum_up "$e" "$(cat "$WORK/$e.rc")" "$WORK/$e"
 	done
 	e=$(sed -nE 's/^ok [0-9]+ - ([0-9]+) schedules.*/\1/p' "$WORK"/* | awk '{ n += $1 } END { print n + 0 }')
 	echo "$e schedules"
-	art_evidence schedules "make schedules SECONDS=$RUN_SECONDS" \
+	art_evidence schedules "make schedules $what=$of" \
 		"Threads of the core ran under schedules that were drawn at random, and every answer was explained. A seed repeats its schedule." \
 		"schedules of all engines" "$e" "${said[@]}" "engines passed" "$passed" "engines failed" "$failed"
 }

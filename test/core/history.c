@@ -191,13 +191,29 @@ touches(const h_call *c, int key)
 	return key < 0 || (c->from <= key && key < c->to);
 }
 
+/* May the read say either of the key?  See history.h. */
+static bool
+says_either(const h_call *c, int key)
+{
+	bool		beside = false;
+	int			puts = h_in(initial, key);
+
+	for (int i = 0; i < ncalls; i++)
+		if (calls[i].kind != H_READ && touches(&calls[i], key))
+		{
+			puts += calls[i].kind != H_REMOVE;
+			beside = beside || (calls[i].begin < c->end && c->begin < calls[i].end);
+		}
+	return beside && (c->loose || (c->buffered && puts > 1));
+}
+
 static bool
 key_explained(int key)
 {
 	nitems = 0;
 	too_long = false;
 	for (int i = 0; i < ncalls; i++)
-		if (touches(&calls[i], key))
+		if (touches(&calls[i], key) && !says_either(&calls[i], key))
 			about(&calls[i], key, 1);
 	return has_order(h_in(initial, key));
 }

@@ -8,6 +8,11 @@
  * of each key of its range that it was there or not, at some moment of the call.  The calls
  * of an engine whose scans are of one moment are judged together.
  *
+ * Two kinds of reads may say either of a key whose insertion or removal they overlap,
+ * whatever others were told: loose ones, and those that look into a tail buffer and a tree,
+ * of a key that was put where it was already.  It may be in both then, and goes from one
+ * after the other.  No statement sees that: what VACUUM removes is of a row that nobody sees.
+ *
  * Source: Wing, Gong, "Testing and Verifying Concurrent Objects" (1993), with the memory of
  * states by Lowe, "Testing for Linearizability" (2017).
  */
@@ -38,6 +43,8 @@ typedef struct h_call
 	uint64_t	found[H_WORDS];
 	ax_status	status;
 	bool		one_moment;		/* what it read is of one moment */
+	bool		loose;			/* it read a key's change from another place than the key's own */
+	bool		buffered;		/* it looked into a buffer and a tree */
 	uint32_t	begin;			/* numbers of events */
 	uint32_t	end;			/* UINT32_MAX: it never ended */
 	uint64_t	began;			/* steps of the schedule */

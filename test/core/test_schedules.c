@@ -99,8 +99,7 @@ static scene s;
 static ax_structure structure;
 static bool compared,
 			hydra,
-			moments,
-			coarse;
+			moments;
 static ax_area *area;
 static ax_tree *tree;
 static uint64_t gen;
@@ -326,11 +325,22 @@ change(int t, int k, bool in)
 	h_end(c, counted(r, &w->cx));
 }
 
+/* A read of keys [from, to); "scans": not by the key of one entry. */
+static h_call *
+begin_read(const char *name, int t, int from, int to, bool scans)
+{
+	h_call	   *c = h_begin(H_READ, name, t, from, to);
+
+	c->loose = scans && structure == AX_ART_ROWEX;
+	c->buffered = s.kind == TAIL;
+	return c;
+}
+
 static bool
 contains(int t, int k)
 {
 	worker	   *w = &thread[t];
-	h_call	   *c = h_begin(H_READ, "contains", t, k, k + 1);
+	h_call	   *c = begin_read("contains", t, k, k + 1, false);
 	ax_status	r = compared ? ck_contains(w, key[k], s.len) : ax_contains(&w->cx, tree, gen, key[k], s.len);
 
 	if (r == AX_OK)
@@ -362,7 +372,7 @@ look_up(int t, int k)
 	ax_status	r;
 
 	same_value(k, &from, &to);
-	c = h_begin(H_READ, "look-up", t, from, to);
+	c = begin_read("look-up", t, from, to, to > from + 1);
 	r = counted(ax_lookup(&thread[t].cx, tree, gen, key[k], s.len - AX_TID_BYTES, &f), &thread[t].cx);
 	if (r == AX_OK)
 	{
@@ -393,7 +403,7 @@ look_up_many(int t, int k, int n)
 
 		p[keys.n] = key[k];
 		same_value(k, &from, &k);
-		c[keys.n] = h_begin(H_READ, "look-up of many", t, from, k);
+		c[keys.n] = begin_read("look-up of many", t, from, k, k > from + 1);
 	}
 	r = counted(ax_lookup_many(&thread[t].cx, tree, gen, &keys, &f, counts, &done), &thread[t].cx);
 	for (uint32_t i = 0; i < keys.n; i++)
@@ -419,7 +429,7 @@ scan(int t, int from, int to, bool back, uint32_t max)
 
 	for (bool end = false; !end;)
 	{
-		h_call	   *c = h_begin(H_READ, back ? "scan back" : "scan", t, from, to);
+		h_call	   *c = begin_read(back ? "scan back" : "scan", t, from, to, true);
 		ax_status	r = counted(ax_scan(&thread[t].cx, tree, gen, &b), &thread[t].cx);
 
 		if (r != AX_OK && r != AX_BUSY && r != AX_STALE)
@@ -963,7 +973,6 @@ main(void)
 	structure = compared ? AX_BTREE_COMPARED : tap_structure();
 	hydra = ax_structure_is_hydra(structure);
 	moments = structure == AX_HYDRA_MVRLU;
-	coarse = strcmp(ax_structure_sync(structure), "coarse") == 0;
 	sched_verbose = getenv("VERBOSE") != NULL;
 	sched_on_failure = say;
 	only_scene = scene_asked_for();

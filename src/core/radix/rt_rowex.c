@@ -49,6 +49,15 @@
  * was removed since the scan began.  Entries that do not lie beyond the last key
  * returned are skipped.
  *
+ * Calls that last.  An insertion that cuts or hangs a leaf changes the bytes of the
+ * leaf's range one by one, and a removal of a leaf does so, too.  A look-up of the entry
+ * goes by the byte of its key, a scan by the first byte of the range, or the last, and a
+ * look-up of a value that several entries have is a scan.  So while the call lasts,
+ * a scan may find the entry after a look-up did not, or the other way round.  When the
+ * call has returned, all agree.  PostgreSQL relies on no more: nobody sees a row before
+ * its insertion ends, and VACUUM removes entries only of rows that nobody sees.
+ * [test_schedules: it met this, allows it, and nothing else]
+ *
  * src/core/radix/README.md: ROWEX
  */
 #include "rt_olc.h"
