@@ -198,7 +198,8 @@ row_checked()
 		return
 	fi
 	mkdir -m 1777 "$dir"
-	[ "$kind" != valgrind ] || cp "$ARTIDX_CACHE/postgresql-15-assert/valgrind.supp" "$WORK/" || return
+	[ "$kind" != valgrind ] ||
+		cat "$ARTIDX_CACHE/postgresql-15-assert/valgrind.supp" "$TREE/test/valgrind.supp" >"$WORK/valgrind.supp" || return
 	[ "$kind" != valgrind ] ||
 		under="valgrind -q --leak-check=no --num-callers=25 --error-markers=VALGRINDERROR-BEGIN,VALGRINDERROR-END --suppressions=$WORK/valgrind.supp --log-file=$dir/%p"
 	# no leak is looked for, since a backend never gives all back; a frame

@@ -70,11 +70,18 @@ write_flush(Part *p)
 	p->fill = 0;
 }
 
+/* The key goes to the sample, or as much of it as "cut" says, with the place of its record. */
 static void
 write_mark(Part *p, const uint8 *key, uint32 len, uint64 nth, Size cut, bool end)
 {
-	Mark		m = {.off = p->off, .nth = nth, .full = len, .len = Min(len, cut), .end = end};
+	Mark		m;
 
+	memset(&m, 0, sizeof(m));	/* it is written with its padding */
+	m.off = p->off;
+	m.nth = nth;
+	m.full = len;
+	m.len = Min(len, cut);
+	m.end = end;
 	BufFileWrite(p->sample, &m, sizeof(m));
 	BufFileWrite(p->sample, unconstify(uint8 *, key), m.len);
 }

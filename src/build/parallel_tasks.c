@@ -429,7 +429,7 @@ art_pbuild_tasks(Part *p, int participants)
 
 	if (pl.nruns > 0)
 	{
-		pl.piece = palloc(pl.nruns * sizeof(Piece));
+		pl.piece = palloc0(pl.nruns * sizeof(Piece));
 		while (pl.merge.n > 0)
 		{
 			MergeHead	h = pl.merge.head[0];

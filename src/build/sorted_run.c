@@ -676,7 +676,7 @@ art_run_load_long(ArtRun *run)
 			l = art_long_len(it.rest);
 		}
 		/* two members of one HOT chain can come under one root */
-		if (m > 0 && (it.prefix == last || run->kd->compared) &&
+		if (m > 0 && (run->kd->compared || it.prefix == last) &&
 			(lens == NULL || lens[m - 1] == l) && memcmp(keys[m - 1], key, l) == 0)
 			continue;
 		last = it.prefix;
