@@ -48,8 +48,10 @@
 #include "limits/limits.h"
 #include "live/live.h"
 #include "views/check.h"
+#include "views/views.h"
 
 #define ART_CHECK_TRIES		8
+#define ART_CHECK_LOOK_MS	20		/* between two looks for a structure that comes */
 #define ART_CHECK_PAUSE		10000L	/* us, before the second try; doubled each time */
 
 static uint32 wait_event_check = 0;
@@ -91,6 +93,47 @@ art_check_fail(ArtCheck *c, const char *fmt,...)
 }
 
 /*
+ * On a standby, nobody but the follower and its builders makes the structure.  One that ALTER INDEX has closed,
+ * for example, is there again soon.  Nothing else would do for a check, so it waits as artidx_wait would.
+ * False: this is no standby.
+ *
+ * Locks: none is held that replay could wait for but the check's own.
+ */
+static bool
+await_followed(ArtCheck *c)
+{
+	const TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ART_FOLLOW_CHECK_MS);
+
+	while (RecoveryInProgress())
+	{
+		ArtState	state = ART_ABSENT;
+		ArtReason	reason = ART_WHY_RESTART;
+		uint64		gen = 0;
+
+		if (c->entry != NULL)
+		{
+			art_apply_kind(c->index, c->entry, c->kd->compared);
+			if (art_followed_ready(c->index, c->entry, &c->gen, ART_FOLLOW_CHECK_MS))
+				return true;
+			state = art_entry_state(c->entry, &gen);
+			reason = c->entry->reason;
+		}
+		/* what is followed and will not do for our snapshot stays so */
+		if (RecoveryInProgress() &&
+			((state == ART_FOLLOWED && gen == c->gen) || !art_will_be_there(state, reason) ||
+			 GetCurrentTimestamp() >= until))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("art index \"%s\" is not in memory on this standby",
+							RelationGetRelationName(c->index)),
+					 errhint("See \"reason\" in the view artidx_indexes, and the view artidx_standby.")));
+		(void) art_doze(ART_CHECK_LOOK_MS, ART_WAIT_EVENT(wait_event_check, "ArtidxCheck"));
+		c->entry = art_entry_if_exists(c->index);
+	}
+	return false;
+}
+
+/*
  * (Re-)read which structure is checked.  ERROR when it was to be a certain one, and is
  * gone.
  */
@@ -110,19 +153,10 @@ art_check_ready(ArtCheck *c)
 		c->cx = art_ctx();
 		return;
 	}
-	if (c->entry != NULL)
-		art_apply_kind(c->index, c->entry, c->kd->compared);
-	if (RecoveryInProgress())
+	if (!await_followed(c))
 	{
-		if (c->entry == NULL || !art_followed_ready(c->index, c->entry, &c->gen, ART_FOLLOW_CHECK_MS))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("art index \"%s\" is not in memory on this standby",
-							RelationGetRelationName(c->index)),
-					 errhint("See \"reason\" in the view artidx_indexes, and the view artidx_standby.")));
-	}
-	else
-	{
+		if (c->entry != NULL)
+			art_apply_kind(c->index, c->entry, c->kd->compared);
 		c->gen = art_ensure_ready(c->index);
 		c->entry = art_entry(c->index);
 	}

@@ -10,6 +10,8 @@
 #include "fmgr.h"
 #include "utils/rel.h"
 
+#include "area/area.h"
+
 /* ---- index_views.c ---- */
 
 /*
@@ -21,6 +23,11 @@ extern void art_stat_close(Relation index, Oid heapoid);
 
 /* artidx_index_size(regclass), as SQL calls it. */
 extern PGDLLEXPORT Datum artidx_index_size(PG_FUNCTION_ARGS);
+
+/* ---- wait_function.c ---- */
+
+/* Will it be built, or on a standby be followed?  After a promotion, will it be handed over? */
+extern bool art_will_be_there(ArtState state, ArtReason reason);
 
 /* ---- estimate.c ---- */
 

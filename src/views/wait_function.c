@@ -29,6 +29,7 @@
 #include "utils/timestamp.h"
 
 #include "live/background.h"
+#include "views/views.h"
 
 #define ART_WAIT_MS		100		/* between two looks */
 
@@ -60,11 +61,8 @@ is_valid(Oid indexoid)
 	return valid;
 }
 
-/*
- * Will it be built, or on a standby be followed?  After a promotion, will it be handed over?
- */
-static bool
-is_coming(ArtState state, ArtReason reason)
+bool
+art_will_be_there(ArtState state, ArtReason reason)
 {
 	if (state == ART_FOLLOWED)
 		return true;
@@ -122,7 +120,7 @@ look_at_index(Form_pg_class form, bool altered, Left *left)
 						 quote_qualified_identifier(get_namespace_name(form->relnamespace),
 													NameStr(form->relname)));
 	/* nobody can build what our own transaction has made or locked */
-	if (altered || !is_coming(state, reason) || table_is_ours(form->oid))
+	if (altered || !art_will_be_there(state, reason) || table_is_ours(form->oid))
 		return;
 	left->coming++;
 	/* after a rollback, say, nobody has asked for it */

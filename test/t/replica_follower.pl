@@ -62,6 +62,8 @@ foreach my $structure ('btree', 'art', 'btree', 'art')
 {
 	$primary->safe_psql('postgres', "ALTER INDEX t_k SET (structure = $structure); INSERT INTO t VALUES (5000, 5000); DELETE FROM t WHERE id = 5000");
 	all_replayed($primary, $standby);
+	# the follower closes the structure, and builds it again
+	is(on_standby("SELECT count(*) FROM artidx_check('t_k', true)"), 1, "artidx_check, too");
 	is(on_standby("SELECT bool_and(artidx_wait('1 min')) FROM generate_series(1, 20), LATERAL (SELECT pg_sleep(0.02)) s"),
 		't', "artidx_wait waits for an index that is $structure now");
 }
@@ -107,6 +109,8 @@ $primary->safe_psql('postgres', q{
 follows('an index that is full');
 ok($standby->poll_query_until('postgres', "SELECT reason = 'max_memory' FROM artidx_indexes WHERE indexrelname = 'small_k'"),
 	'the standby says what is full');
+fails_with($standby, q{SET statement_timeout = '30s'; SELECT * FROM artidx_check('small_k')}, '55000',
+	qr/"small_k" is not in memory on this standby/, 'and a check does not wait for what does not come');
 $primary->safe_psql('postgres', 'DROP TABLE small');
 $primary->safe_psql('postgres', q{ALTER INDEX t_k SET (structure = btree); ALTER INDEX t_id SET (max_memory = '64MB')});
 make_held($primary);
