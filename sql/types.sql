@@ -230,4 +230,30 @@ VACUUM bt_s, art_s;
 SELECT same('SELECT (c).a FROM {}_s WHERE c > ROW(0, 0, NULL)::shape ORDER BY (c).a');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
+-- what two equal values are called when a unique index is made of them
+CREATE FUNCTION duplicate(type text, value text, am text, direction text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+BEGIN
+	EXECUTE format('CREATE TABLE twice (k %s)', type);
+	EXECUTE format('INSERT INTO twice VALUES (%1$L), (%1$L)', value);
+	EXECUTE format('CREATE UNIQUE INDEX ON twice USING %s (k %s)', am, direction);
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	RETURN SQLSTATE || ' ' || detail;
+END $$;
+WITH made AS MATERIALIZED (
+	SELECT t, x, d, duplicate(t, x, 'btree', d) AS by_btree, duplicate(t, x, 'art', d) AS by_art
+	FROM (VALUES ('"char"', 'x'), ('bit varying', '10110'), ('bit(3)', '101'), ('bool', 't'), ('bpchar', 'ab '), ('bpchar(5)', 'ab'),
+		('bytea', '\x00ff00'), ('cidr', '10.0.0.0/8'), ('date', 'infinity'), ('float4', '-0'), ('float4', '1.5'), ('float4', 'NaN'),
+		('float8', '-123.456'), ('float8', '1e-300'), ('inet', '10.0.0.1/8'), ('int2', '-3'), ('int4range', '[1,5)'), ('int[]', '{1,2,NULL}'),
+		('interval', '1 mon 3 days 02:00'), ('interval', '-1 year 2 days'), ('interval', '30 days'), ('interval', '178000000 years'),
+		('jsonb', '{"a":1}'), ('macaddr', '08:00:2b:01:02:03'), ('money', '12.34'), ('name', 'abc'), ('numeric', '-1e20'), ('numeric', '0'),
+		('numeric', '12.50'), ('numeric', 'Infinity'), ('numeric', 'NaN'), ('oid', '4000000000'), ('oidvector', '1 2 3'), ('pg_lsn', '1/2'),
+		('text', 'z'), ('tid', '(1,2)'), ('timestamptz', '2000-01-01'), ('timetz', '12:00+02'), ('tsvector', 'a b'),
+		('uuid', '00000000-0000-0000-0000-000000000001'), ('xid8', '77')) v (t, x), (VALUES ('ASC'), ('DESC')) w (d))
+SELECT count(*) FILTER (WHERE by_art LIKE '23505 Key (k)=(%) is duplicated.') AS refused,
+	string_agg(format('%s %s: %s, not %s', t, x, by_art, by_btree), '; ') FILTER (WHERE by_art <> by_btree) AS otherwise
+FROM made;
 DROP SCHEMA ty CASCADE;

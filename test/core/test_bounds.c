@@ -771,8 +771,21 @@ test_hurry(ax_structure engine, uint32_t page_size)
 static int	breaths,
 			meddle_at;
 static ax_ctx meddler;
-static ax_tree *to_close;
-static uint64_t came_back;
+static ax_tree *to_close,
+		   *to_insert_into;
+static uint64_t insert_gen,
+			came_back;
+static const uint8_t *early;
+static bool put_by_load;
+static ax_status inserted;
+
+/* The first key: an insert, or a load of one where an insert wants a path (ax_cmp.h). */
+static ax_status
+put_early(ax_ctx *cx, ax_tree *t, uint64_t gen)
+{
+	return put_by_load ? ax_load(cx, t, gen, &(ax_keys) {&early, NULL, LOADED_KEY, 1}, 90) :
+		ax_insert(cx, t, gen, early, LOADED_KEY);
+}
 
 static void
 at_breath(const char *name)
@@ -781,6 +794,11 @@ at_breath(const char *name)
 
 	if (strcmp(name, "load.breath") != 0 || ++breaths != meddle_at)
 		return;
+	if (to_insert_into)
+	{
+		inserted = put_early(&meddler, to_insert_into, insert_gen);
+		return;
+	}
 	before = used(&meddler);
 	ax_tree_close(&meddler, to_close);
 	for (int i = 0; i < 100; i++)
@@ -830,6 +848,72 @@ test_breath(ax_structure engine)
 		   "its store is closed at breath %d", at);
 	}
 	tap_point_hook = NULL;
+	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
+	ax_detach(&meddler);
+	ax_detach(&cx);
+	tap_unmap(a, size);
+	free_keys(key);
+}
+
+/* A load that another's first insert meets, and loads that find no memory, leave nothing of their own behind. */
+static void
+test_load_fails(ax_structure engine, uint32_t page_size)
+{
+	size_t		size = (size_t) 128 << 20;
+	ax_area    *a = tap_area(size, 3, 1 << 20);
+	const uint8_t **key = keys_to_load();
+	static ax_ctx cx;
+	int			bad = 0;
+	bool		fine;
+	ax_status	x;
+	uint64_t	gen,
+				needs;
+	ax_tree    *t;
+	ax_tree_info ti;
+
+	ax_attach(&cx, a, 0, 1, &ax_port_default);
+	ax_attach(&meddler, a, 1, 2, &ax_port_default);
+	t = ax_tree_alloc(&cx);
+	ax_tree_open(&cx, t, engine, 0, page_size, &gen);
+	early = key[LOADED / 2];
+	put_by_load = engine == AX_BTREE_COMPARED;
+	to_insert_into = t;
+	insert_gen = gen;
+	breaths = 0;
+	meddle_at = 1;
+	tap_point_hook = at_breath;
+	ok(ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90) == AX_EXISTS && inserted == AX_OK,
+	   "engine %d, pages of %u: a load gives way to an insert that came first", (int) engine, page_size);
+	tap_point_hook = NULL;
+	to_insert_into = NULL;
+	fine = tap_quiesce(&cx) && ax_info(&cx, t, gen, &ti) == AX_OK;
+	ok(fine && ti.entries == 1 && ti.bytes < 1 << 20,
+	   "whose key is there alone: %llu entries, %llu bytes", (unsigned long long) ti.entries, (unsigned long long) ti.bytes);
+	ax_tree_close(&cx, t);
+
+	ax_tree_open(&cx, t, engine, 0, page_size, &gen);
+	if (ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90) != AX_OK || ax_info(&cx, t, gen, &ti) != AX_OK)
+		bad = 1000;
+	needs = ti.bytes;
+	ax_tree_close(&cx, t);
+	for (int i = 1; i < 40; i += tap_scaled(100) < 100 ? 4 : 1)
+	{
+		(void) tap_quiesce(&cx);
+		ax_tree_open(&cx, t, engine, needs * (uint64_t) i / 40, page_size, &gen);
+		/* what HydraList's search layer gives up comes back first */
+		for (int tries = 0; (x = ax_load(&cx, t, gen, &(ax_keys) {key, NULL, LOADED_KEY, LOADED}, 90)) == AX_BUSY; tries++)
+			if (!tap_quiesce(&cx) || tries > 10)
+				break;
+		if (x != AX_NOMEM || !tap_quiesce(&cx) || ax_info(&cx, t, gen, &ti) != AX_OK || ti.entries != 0 || ti.bytes > 1 << 20 ||
+			put_early(&cx, t, gen) != AX_OK)
+		{
+			tap_diag("%d of 40: %d", i, (int) x);
+			bad++;
+		}
+		ax_tree_close(&cx, t);
+	}
+	ok(bad == 0, "of %llu bytes, a share is too few: nothing is loaded, and memory is back (%d)",
+	   (unsigned long long) needs, bad);
 	ok(tap_quiesce(&cx) && used(&cx) == 0, "quiescent");
 	ax_detach(&meddler);
 	ax_detach(&cx);
@@ -902,7 +986,12 @@ main(void)
 		test_hurry(AX_BTREE_OLC, 4096);
 		for (int e = 0; e < AX_STRUCTURES; e++)
 			if (e != AX_ART_COARSE && e != AX_BTREE_COARSE && e != AX_HYDRA_COARSE)
+			{
 				test_breath((ax_structure) e);
+				test_load_fails((ax_structure) e, 0);
+			}
+		test_load_fails(AX_BTREE_OLC, 256);
+		test_load_fails(AX_BTREE_COMPARED, 256);
 	}
 	test_together();
 	return tap_done();

@@ -384,13 +384,68 @@ damage_btree(ax_store *s)
 	}
 }
 
+/* The fingerprint that the key in slot i should have. */
+static uint8_t
+fp_of(const hy_body *b, int i)
+{
+	uint8_t		columns[64];
+	bt_view		v;
+	uint32_t	n;
+
+	hy_get(b, (uint8_t) i, &v);
+	n = bt_len(&v) - AX_TID_BYTES;
+	bt_view_bytes(&v, 0, n, columns);
+	return hy_fp(columns, n);
+}
+
+/* The keys of the first node that has some, and an anchor; all of one length (fixed), or not. */
+static void
+damage_hydra_keys(ax_store *s, bool fixed)
+{
+	bool		versions = s->sync == AX_SYNC_MVRLU;
+	hy_node    *n = hy_list_of(s)->head;
+	hy_body    *b = NULL;
+	uint64_t	live = 0;
+	int			i,
+				j;
+
+	for (; n; n = versions ? hm_newest(n)->is.end.next : hy_next(n))
+	{
+		live = versions ? hm_newest(n)->is.live : n->body->used;
+		b = versions ? hm_newest(n)->is.body : n->body;
+		if (n->alen > 0 && __builtin_popcountll(live) >= 3)
+			break;
+	}
+	ok(n && (b->rest != HY_VAR) == fixed, "keys of %s", fixed ? "one length" : "several lengths");
+	if (!n)
+		return;
+	i = __builtin_ctzll(live);
+	j = __builtin_ctzll(live & (live - 1));
+	if (fixed)
+	{
+		DAMAGE(b, b->size, "a key below the range", "below the node's range",
+			   memset(hy_data(b) + i * b->rest, 0, b->rest); b->fp[i] = fp_of(b, i));
+		DAMAGE(b, b->size, "a key beyond the range", "beyond the node's range",
+			   memset(hy_data(b) + i * b->rest, 255, b->rest); b->fp[i] = fp_of(b, i));
+		DAMAGE(b, b->size, "a key twice", "a key twice",
+			   memcpy(hy_data(b) + j * b->rest, hy_data(b) + i * b->rest, b->rest); b->fp[j] = b->fp[i]);
+		DAMAGE(b, b->size, "keys that take more room than there is", "impossible layout", b->rest = (uint16_t) (b->size - 1));
+	}
+	else
+	{
+		DAMAGE(b, b->size, "a key twice", "", hy_slots(b)[j] = hy_slots(b)[i]; b->fp[j] = b->fp[i]);
+		DAMAGE(b, b->size, "a key behind the heap", "outside of the heap", hy_slots(b)[i] = (uint16_t) b->size | 8u << 16);
+		DAMAGE(b, b->size, "more that nothing refers to than there is", "does not add up", b->dead = (uint16_t) b->size);
+		DAMAGE(b, b->size, "a heap in the slots", "impossible layout", b->heap = 1);
+	}
+}
+
 static void
 damage_hydra(ax_store *s)
 {
 	hy_node    *n = hy_list_of(s)->head;
 	hy_body    *b;
 	int			i;
-
 	bool		versions = s->sync == AX_SYNC_MVRLU;
 
 	for (int k = 0; k < 10; k++)
@@ -410,14 +465,10 @@ damage_hydra(ax_store *s)
 	DAMAGE(b, b->size, "another fingerprint", "a wrong fingerprint", b->fp[i] ^= 1);
 	DAMAGE(b, b->size, "a longer prefix", "", b->plen = HY_MAX_PLEN);
 	DAMAGE(b, b->size, "more slots than there are", "", b->cap = HY_SLOTS + 1);
-	if (b->rest != HY_VAR)
-	{
-		DAMAGE(b, b->size, "a key below the range", "below the node's range", memset(hy_data(b) + i * b->rest, 0, b->rest));
-		DAMAGE(b, b->size, "a key beyond the range", "beyond the node's range", memset(hy_data(b) + i * b->rest, 255, b->rest));
-	}
 	DAMAGE(n, hy_node_size(n->alen), "a link back to the last but one", "leads elsewhere",
 		   n->prev = ((hy_node *) n->prev)->prev);
 	DAMAGE(n, hy_node_size(n->alen), "an anchor beyond the next", "", memset(n->anchor, 255, n->alen));
+	DAMAGE(n, hy_node_size(n->alen), "an anchor before the last", "out of order", memset(n->anchor, 0, n->alen));
 }
 
 /* Of keys that are objects of their own: their page has what they begin with. */
@@ -537,7 +588,15 @@ test_damage(void)
 	if (btree)
 		damage_btree(s);
 	else if (hydra)
+	{
 		damage_hydra(s);
+		damage_hydra_keys(s, false);
+		close_tree();
+		open_tree();
+		for (uint64_t i = 0; i < 20000; i += 2)
+			insert(&cx, i, true);
+		damage_hydra_keys(atomic_load(&tree->store), true);
+	}
 	else
 		damage_art(s);
 	close_tree();

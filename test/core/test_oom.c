@@ -432,6 +432,14 @@ main(void)
 	for (int k = 0; k < KK_COUNT; k++)
 		if (k != KK_NESTED)
 			one_kind((keykind) k);
+	/* in small pages the keys are a tree of several levels, whose load fails at inner pages, too */
+	if (ax_structure_is_btree(tap_structure()) && tap_page_size() == 0)
+	{
+		setenv("AX_PAGE_BYTES", "256", 1);
+		one_kind(KK_SHARED);
+		one_kind(KK_MIDDLE);
+		unsetenv("AX_PAGE_BYTES");
+	}
 	for (size_t k = 0; k < sizeof(compacted) / sizeof(compacted[0]); k++)
 	{
 		model		m;

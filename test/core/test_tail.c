@@ -301,6 +301,96 @@ given_back(void)
 	(void) tap_quiesce(&cx);
 }
 
+/* A tree that rests gives its buffer up: one that "auto" opened and nobody used between two looks, or at once. */
+static void
+settled(void)
+{
+	static const struct
+	{
+		ax_tail_option option;
+		bool		all;
+		int			looks;
+		const char *mode;
+	}			t[] = {
+		{AX_TAIL_AUTO, false, 1, "window"}, {AX_TAIL_AUTO, false, 2, "off"}, {AX_TAIL_AUTO, true, 1, "off"}, {AX_TAIL_ON, true, 2, "window"}
+	};
+	model		m;
+
+	mt_universe(&m, KK_DENSE, 20000, 7);
+	for (size_t k = 0; k < sizeof(t) / sizeof(*t); k++)
+	{
+		ax_tree_info was,
+					is;
+		bool		ours = true;
+
+		mt_open(&m, &cx, tree);
+		mt_tail(&m, t[k].option);
+		for (uint64_t i = 0; i < m.n; i++)
+			mt_insert(&m, i);
+		was = info(&m);
+		for (int i = 0; i < t[k].looks; i++)
+			ours &= ax_settle(&cx, tree, m.gen, t[k].all) == AX_OK;
+		is = info(&m);
+		ok(ours && was.tail_entries > 0 && strcmp(is.tail_mode, t[k].mode) == 0 &&
+		   is.tail_entries == (strcmp(is.tail_mode, "off") == 0 ? 0 : was.tail_entries) && is.entries == m.n,
+		   "option %d, %s: after %d looks the buffer is %s, with %llu of %llu entries", (int) t[k].option,
+		   t[k].all ? "all" : "not all", t[k].looks, is.tail_mode, (unsigned long long) is.tail_entries,
+		   (unsigned long long) was.tail_entries);
+		mt_check(&m, "settled");
+		mt_compare_all(&m);
+		mt_close(&m);
+	}
+	mt_free(&m);
+	(void) tap_quiesce(&cx);
+}
+
+/* Keys in the tree that a scan of buffer and tree has no room for, between those in the buffer. */
+static void
+long_ones(void)
+{
+	const uint64_t n = 400;
+	mkey	   *key = malloc(n * sizeof(*key));
+	model		m;
+	uint64_t	in,
+				seed = 3;
+
+	for (uint64_t i = 0; i < n; i++)
+	{
+		const mkey	x = mt_make_key(KK_DENSE, i, n, &seed);
+		const uint32_t value = x.len - AX_TID_BYTES,
+					more = i % 40 ? 0 : 5000;
+		uint8_t    *k = malloc(x.len + more);
+
+		memcpy(k, x.p, value);
+		memset(k + value, 'x', more);
+		memcpy(k + value + more, x.p + value, AX_TID_BYTES);
+		free((void *) (uintptr_t) x.p);
+		key[i] = (mkey) {k, x.len + more};
+	}
+	mt_universe_of(&m, "long and short", key, n);
+	m.seed = seed;
+	mt_open(&m, &cx, tree);
+	for (uint64_t i = 0; i < m.n; i += 40)
+		mt_insert(&m, i);
+	mt_tail(&m, AX_TAIL_ON);
+	for (uint64_t i = 0; i < m.n; i++)
+		if (i % 40)
+			mt_insert(&m, i);
+	in = info(&m).tail_entries;
+	mt_scan(&m, false);
+	mt_scan(&m, true);
+	for (uint64_t i = 0; i < m.n; i += 7)
+		mt_scan_near(&m, i, 100, i & 1);
+	mt_compare_all(&m);
+	ok(in > 100, "long keys in the tree, among %llu in the buffer: scans as the model", (unsigned long long) in);
+	flush_some(&m, 1000);
+	mt_compare_all(&m);
+	mt_check(&m, "long keys, flushed");
+	mt_close(&m);
+	mt_free(&m);
+	(void) tap_quiesce(&cx);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -317,6 +407,8 @@ main(int argc, char **argv)
 	{
 		pattern_ends();
 		given_back();
+		settled();
+		long_ones();
 	}
 	for (int i = 0; i < rounds; i++)
 		for (int k = 0; k < KK_COUNT; k++)

@@ -9,12 +9,12 @@ use Test::More;
 use ArtTest;
 
 my $module = build_modules('art_insidetest') . '/art_insidetest';
-my $node = art_node('interlock', deadlock_timeout => "'200ms'", enable_indexscan => 'off',
+my $node = art_node('interlock', 'artidx.memory' => "'16MB'", deadlock_timeout => "'200ms'", enable_indexscan => 'off',
 	enable_bitmapscan => 'off', enable_indexonlyscan => 'off');
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 
-sql(qq{CREATE FUNCTION hold(regclass, tid) RETURNS bool AS '$module', 'art_inside_hold' LANGUAGE C STRICT;
+sql(qq{CREATE FUNCTION hold(regclass, tid, places int DEFAULT 0) RETURNS bool AS '$module', 'art_inside_hold' LANGUAGE C STRICT;
 	CREATE TABLE t (k int);
 	CREATE TABLE other (k int);
 	INSERT INTO t SELECT generate_series(1, 100);
@@ -33,10 +33,11 @@ my $pid = $vacuum->query_safe('SELECT pg_backend_pid()');
 # VACUUM waiting then, or has it ended?
 sub begins
 {
-	my ($index, $tid, $k) = @_;
+	my ($index, $tid, $k, $places) = @_;
+	my $hold = join(', ', map { "hold('$_', '$tid', " . ($places // 0) . ')' } split(' ', $index));
 
 	sql("DELETE FROM t WHERE k = $k");
-	is($scan->query_safe("BEGIN; SELECT hold('$index', '$tid')"), 't', "$k: an entry is relied on");
+	like($scan->query_safe("BEGIN; SELECT $hold"), qr/^t(\|t)*$/, "$k: an entry is relied on");
 	$vacuum->query_until(qr/begun/, "\\echo begun\nVACUUM (INDEX_CLEANUP ON) t;\n");
 	$node->poll_query_until('postgres', qq{SELECT state = 'idle' OR wait_event_type = 'Extension'
 		FROM pg_stat_activity WHERE pid = $pid AND query LIKE 'VACUUM%'}) or die 'VACUUM does neither';
@@ -68,11 +69,30 @@ is($scan->query('LOCK TABLE t IN SHARE MODE; SELECT 1'), 1, 'a lock that VACUUM 
 $vacuum->query('SELECT 1');
 like($vacuum->{stderr}, qr/ERROR:  deadlock detected\s+DETAIL:  Process \d+ waits for process \d+ to leave a row of index "t_k"/,
 	'for VACUUM ends with the error');
+$vacuum->{stderr} = '';
 $scan->query_safe('COMMIT');
 sql('VACUUM (INDEX_CLEANUP ON) t');
 is(sql("SELECT entries || ' ' || heap_tuples FROM artidx_check('t_k', true)"), '97 97', 'the next one removes the row');
 
-$scan->quit;
+# ---- no memory is left to say which row is relied on: then it may be any row of the index ----
+my $all = 16 * 1024 * 1024 / 64;
+is(begins('other_k', tid_of(20), 20, $all), 'has ended', 'without memory: VACUUM does not wait for another table');
+is(sql("SELECT free_bytes FROM artidx_memory"), 0, 'there is none');
+$scan->query_safe('COMMIT');
+$vacuum->query_safe('SELECT 1');
+is(begins('t_k', tid_of(21), 22, $all), 'waits', 'but for any row of the index');
+$scan->query_safe('COMMIT');
+$vacuum->query_safe('SELECT 1');
+is(begins('t_k other_k', tid_of(23), 24, $all), 'waits', 'also where one process relies on rows of two');
+$scan->query_safe('COMMIT');
+$vacuum->query_safe('SELECT 1');
+is(begins('t_k', tid_of(25), 26, $all), 'waits', 'without memory: VACUUM waits once more');
+sql(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%hold(%' AND pid <> pg_backend_pid()});
+$vacuum->query_safe('SELECT 1');
+is(sql("SELECT entries || ' ' || heap_tuples FROM artidx_check('t_k', true)"), '93 93',
+	'it ends when the process does, and each time the rows were removed');
+$scan->{run}->finish;
+
 $vacuum->quit;
 $node->stop;
 done_testing();

@@ -246,7 +246,9 @@ sub start_and_catch
 	unlink "$pidfile.give_up";
 	return 0 unless -e $pidfile;
 	my $pid = slurp_file($pidfile);
-	return $pid if count_where("state = 'building'") > 0;
+	# caught late, it has a table locked, and an ALTER TABLE would wait for it
+	return $pid if count_where("state = 'building'") > 0 &&
+		$node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE pid = $pid AND locktype = 'relation'") eq '0';
 	kill 'CONT', $pid;
 	return 0;
 }

@@ -7,12 +7,17 @@
  *
  * art_inside_damage(index): the end of a call of the core with a status that cannot be.
  *
- * art_inside_hold(index, tid): the process relies on an entry of this TID, as a scan does that
- * has copied it and has not looked at its row yet.  It does so until the transaction ends.
+ * art_inside_hold(index, tid, places): the process relies on an entry of this TID, as a scan does that
+ * has copied it and has not looked at its row yet.  It does so until the transaction ends.  Before, it takes so
+ * many places of shared memory where it could say so, or all that there are, if they are fewer.
+ *
+ * art_inside_entry(index, tid, key): an entry of this key and TID, whatever row is there.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/table.h"
+#include "catalog/index.h"
 #include "fmgr.h"
 #include "storage/itemptr.h"
 #include "utils/guc.h"
@@ -27,7 +32,9 @@ extern PGDLLEXPORT void _PG_init(void);
 extern PGDLLEXPORT Datum art_inside_damage(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum art_inside_hold(PG_FUNCTION_ARGS);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(art_inside_damage);
+extern PGDLLEXPORT Datum art_inside_entry(PG_FUNCTION_ARGS);
 PGDLLEXPORT PG_FUNCTION_INFO_V1(art_inside_hold);
+PGDLLEXPORT PG_FUNCTION_INFO_V1(art_inside_entry);
 
 Datum
 art_inside_damage(PG_FUNCTION_ARGS)
@@ -47,12 +54,30 @@ art_inside_hold(PG_FUNCTION_ARGS)
 	const ArtInterlockCalls *calls = (const ArtInterlockCalls *)
 		load_external_function("artidx", "art_interlock_calls", true, NULL);
 	Relation	index = index_open(PG_GETARG_OID(0), AccessShareLock);
-	ArtHazard  *h = calls->acquire(index, TopTransactionContext);
-	bool		held = calls->publish(h, art_tid_pack((ItemPointer) PG_GETARG_POINTER(1)),
-									  calls->delgen(index));
+	ArtHazard  *h;
+	bool		held;
 
+	for (int i = PG_GETARG_INT32(2); i > 0; i--)
+		(void) calls->acquire(index, TopTransactionContext);
+	h = calls->acquire(index, TopTransactionContext);
+	held = calls->publish(h, art_tid_pack((ItemPointer) PG_GETARG_POINTER(1)), calls->delgen(index));
 	index_close(index, AccessShareLock);
 	PG_RETURN_BOOL(held);
+}
+
+Datum
+art_inside_entry(PG_FUNCTION_ARGS)
+{
+	Relation	index = index_open(PG_GETARG_OID(0), RowExclusiveLock);
+	Relation	heap = table_open(index->rd_index->indrelid, RowExclusiveLock);
+	Datum		values[INDEX_MAX_KEYS] = {PG_GETARG_DATUM(2)};
+	bool		isnull[INDEX_MAX_KEYS] = {false};
+
+	(void) index_insert(index, values, isnull, (ItemPointer) PG_GETARG_POINTER(1), heap, UNIQUE_CHECK_NO, false,
+						BuildIndexInfo(index));
+	table_close(heap, NoLock);
+	index_close(index, NoLock);
+	PG_RETURN_VOID();
 }
 
 void
