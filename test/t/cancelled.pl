@@ -162,7 +162,7 @@ sub at_rest
 	return;
 }
 # artidx_unload keeps an index out until somebody wants it back
-$node->safe_psql('postgres', 'SELECT count(artidx_build(indexrelid)) FROM artidx_indexes');
+$node->safe_psql('postgres', 'CALL tidy(); SELECT count(artidx_build(indexrelid)) FROM artidx_indexes');
 at_rest('cancelled');
 
 # ---- in the load of a large run ----
