@@ -1,5 +1,6 @@
 """Two servers, a primary and its synchronous standby, each in a network namespace of its own."""
 
+import math
 import os
 import re
 import shutil
@@ -298,9 +299,10 @@ class Cluster:
                 raise Broken(f"the standby does not get to {target}")
             time.sleep(0.05)
 
-    def end_prepared(self, node, age="0 s"):
-        """What a client has prepared, and could not commit."""
-        for (name,) in node.sql("SELECT gid FROM pg_prepared_xacts WHERE prepared <= now() - %s::interval", [age]):
+    def end_prepared(self, node, age=-math.inf):
+        """What a client has prepared, and could not commit, so many seconds ago.  At rest any: a clock that was
+        ahead may have said when."""
+        for (name,) in node.sql("SELECT gid FROM pg_prepared_xacts WHERE extract(epoch FROM now() - prepared) >= %s", [age]):
             try:
                 node.sql(f"COMMIT PREPARED '{name}'")
             except (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.UndefinedObject):

@@ -374,7 +374,7 @@ def ddl(run, rng, seconds):
 def mend(run, node):
     """Indexes that DDL left invalid, under another name, or not at all."""
     node.disconnect()
-    run.cluster.end_prepared(node, "1 s")
+    run.cluster.end_prepared(node, 1)
     for (left,) in node.sql("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"):
         node.sql(f"DROP INDEX IF EXISTS {left}")
     # "other" may be the only one that keeps keys unique

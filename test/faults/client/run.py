@@ -160,6 +160,9 @@ class Run:
                 raise Broken(f"client {worker.name} gets no answer")
         self.cluster.at_rest()
         self.cluster.end_prepared(self.cluster.primary)
+        left = self.cluster.primary.sql("SELECT gid, prepared::text, now()::text FROM pg_prepared_xacts")
+        if left:
+            raise Broken(f"prepared transactions are left at rest: {left}")
 
     def resume(self):
         for worker in self.workers:
@@ -195,9 +198,9 @@ class Run:
 
     def check(self, role):
         node = self.cluster.primary if role == "primary" else self.cluster.standby
-        # a standby tries again ten seconds after its memory was full, which artidx_wait does not wait for
+        # a server tries again ten seconds after its memory was full, which artidx_wait does not wait for
         end = time.monotonic() + 60
-        while not node.value("SELECT artidx_wait('60 s')") and role == "standby" and time.monotonic() < end:
+        while not node.value("SELECT artidx_wait('60 s')") and time.monotonic() < end:
             time.sleep(0.2)
         states = node.sql("SELECT indexrelname, state, reason FROM artidx_indexes WHERE state <> 'ready'")
         if states:
