@@ -11,7 +11,8 @@ The answers are compared as sets of rows with their numbers, the errors by SQLST
 differs, the database with btree is asked again under more settings; if any of these answers
 otherwise than the first, the statement has no one answer either.  Where art takes longer than
 the limit, btree is asked under the same settings.  If it is quick, art has SLOWER times the
-limit, and to take longer than that is a difference.
+limit, and to take longer than that is a difference.  A statement that btree refuses because its
+key is too long is not compared, if art has the key.
 """
 import argparse
 import collections
@@ -32,7 +33,9 @@ NOT_ASKED = re.compile(
     r"\b(pg_(sleep\w*|terminate\w*|cancel\w*|reload_conf|rotate\w*|promote|\w*advisory\w*|switch_wal|create_\w+|drop_\w+"
     r"|wal_\w+|logical\w*|replication\w*|copy_\w+|backup\w*|export_snapshot|log_\w+|ls_\w+|read_\w+|import\w*|notify"
     r"|stat_\w+|\w*size\w*|relation_file\w*|filenode\w*|index\w*|get_indexdef)|nextval|setval|lo_\w+|lo(creat|unlink)\w*"
-    r"|brin_(summarize|desummarize)\w*|gin_clean\w*|binary_upgrade\w*|wait_pid)\b", re.I)
+    r"|brin_(summarize|desummarize)\w*|gin_clean\w*|binary_upgrade\w*|wait_pid"
+    # a view of a sample without a seed
+    r"|test_tablesample_v2)\b", re.I)
 # with a seed, since tables with the same files give the same samples
 SAMPLE = re.compile(r"(tablesample \w+ \([\d.]+\))", re.I)
 PLAIN = [
@@ -166,6 +169,10 @@ def main():
                     out.write(f"-- {ART[n]}: {answers[n][0] or 'patience helped'}\n{statement};\n")
             elif a[0] == "57014":
                 answers[n] = None
+        # art has keys of more than 2,704 bytes
+        if one[0] == "54000" and not any(a and a[0] for a in answers):
+            count["too long for btree"] += 1
+            continue
         if any(a not in (one, None) for a in answers):
             if not any(a and a[0] in ("LOST", "57014") for a in answers) and any(s.ask(text) not in (one,) for s in more):
                 count["no one answer"] += 1
@@ -189,8 +196,8 @@ def main():
                     out.flush()
                 with open(os.path.join(args.art, f"differs.{name}.sql"), "w") as out:
                     out.write(f"-- {settings}\n{statement};\n/* btree:\n{shown(one)}\nart:\n{shown(a)}\n*/\n")
-    for name in ("statements", "compared", "answers", "answers with rows", "errors", "no one answer", "too slow",
-                 "too slow with these settings", "slow with art only", "not asked", "differ"):
+    for name in ("statements", "compared", "answers", "answers with rows", "errors", "no one answer",
+                 "too long for btree", "too slow", "too slow with these settings", "slow with art only", "not asked", "differ"):
         print(f"# sqlsmith: {name}: {count[name]}")
     scans = pq.PGconn.connect(b"dbname=smith_art").exec_(
         b"SELECT sum(idx_scan) FROM pg_stat_user_indexes s JOIN pg_class c ON c.oid = indexrelid "
