@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 #
 # test/evidence.pl
-#	  doc/evidence.md, from what the runs themselves wrote to doc/evidence/*.tsv.
+#	  doc/evidence.md, from what the runs themselves wrote to doc/evidence/*.tsv, and from
+#	  doc/evidence/found.md: what they found, which people write.
 #
 #	evidence.pl write	the document
 #	evidence.pl check	fails where the repository has another one
@@ -109,10 +110,10 @@ sub mutations
 
 sub document
 {
-	my $md = "# Evidence\n\n<!-- test/evidence.pl writes this from doc/evidence/*.tsv, and a run with EVIDENCE=1 writes those. Do not edit it. -->\n\n"
+	my $md = "# Evidence\n\n<!-- test/evidence.pl writes this from doc/evidence/found.md and *.tsv, and a run with EVIDENCE=1 writes the latter. Do not edit it. -->\n\n"
 	  . "Each section is one command: what it is to show, when it ran, on which commit, and what came of it. The runs themselves wrote\n"
 	  . "the numbers, under EVIDENCE=1. A command without a section has not run so; other chapters give the day of a figure that they\n"
-	  . "quote. The source's test/README.md says how to repeat each.\n";
+	  . "quote. The source's test/README.md says how to repeat each.\n\n" . slurp("$top/doc/evidence/found.md");
 
 	foreach my $file (sort glob "$top/doc/evidence/*.tsv")
 	{
