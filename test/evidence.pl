@@ -113,7 +113,8 @@ sub document
 	my $md = "# Evidence\n\n<!-- test/evidence.pl writes this from doc/evidence/found.md and *.tsv, and a run with EVIDENCE=1 writes the latter. Do not edit it. -->\n\n"
 	  . "Each section is one command: what it is to show, when it ran, on which commit, and what came of it. The runs themselves wrote\n"
 	  . "the numbers, under EVIDENCE=1. A command without a section has not run so; other chapters give the day of a figure that they\n"
-	  . "quote. The source's test/README.md says how to repeat each.\n\n" . slurp("$top/doc/evidence/found.md");
+	  . "quote. The source's test/README.md says how to repeat each. A commit that git does not know, of 2026-11-30 or 2026-12-01, was\n"
+	  . "put together with others of its day before it landed.\n\n" . slurp("$top/doc/evidence/found.md");
 
 	foreach my $file (sort glob "$top/doc/evidence/*.tsv")
 	{
