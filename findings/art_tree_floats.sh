@@ -13,7 +13,7 @@
 #
 # Needs cargo; builds in a temporary directory, and leaves nothing.
 #
-. "$(dirname "${BASH_SOURCE[0]}")/crate.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 crate art-tree=0.2.0 <<'END'
 use art_tree::{Art, Float64};

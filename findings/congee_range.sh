@@ -13,7 +13,7 @@
 #
 # Needs cargo; builds in a temporary directory, and leaves nothing.
 #
-. "$(dirname "${BASH_SOURCE[0]}")/crate.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 crate congee=0.4.1 <<'END'
 use congee::Congee;

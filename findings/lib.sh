@@ -1,9 +1,11 @@
 # findings/lib.sh
-#	  A PostgreSQL of Debian's packages in a temporary directory (sourced).
+#	  A PostgreSQL of Debian's packages, or a program with a crate of Rust, in a temporary directory (sourced).
 #
 #	fetch PACKAGE=VERSION...	these, and what they need that this machine has not
 #	start [SETTING=VALUE...]	a server of them, whose superuser is "me"
 #	sql TEXT...					what psql prints for each text, errors too, unaligned
+#	crate NAME=VERSION			builds the program on standard input with that crate by cargo, runs it, and
+#								keeps what it printed in $output
 #	verdict STATUS				the last line, and the exit status
 #
 # The versions of the packages are pinned.  Root is not needed; a server that refuses root
@@ -56,6 +58,16 @@ sql()
 	for text in "$@"; do
 		psql -X -q -A -t -c "$text" 2>&1
 	done
+}
+
+crate()
+{
+	mkdir -p src
+	printf '%s\n' '[package]' 'name = "finding"' 'edition = "2021"' '[dependencies]' "${1%%=*} = \"=${1#*=}\"" >Cargo.toml
+	cat >src/main.rs
+	cargo build --quiet >log 2>&1 || { cat log; exit 1; }
+	output=$(target/debug/finding 2>&1)
+	printf '%s\n' "$1" "$output"
 }
 
 # verdict: as said, or not

@@ -14,7 +14,7 @@
 #
 # Needs cargo; builds in a temporary directory, and leaves nothing.
 #
-. "$(dirname "${BASH_SOURCE[0]}")/crate.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 crate masstree=0.9.5 <<'END'
 fn main() {

@@ -14,7 +14,7 @@
 #
 # Needs cargo; builds in a temporary directory, and leaves nothing.
 #
-. "$(dirname "${BASH_SOURCE[0]}")/crate.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 crate vart=0.11.0 <<'END'
 use std::collections::BTreeSet;
