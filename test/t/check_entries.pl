@@ -1,5 +1,6 @@
 # artidx_check notices entries that lead nowhere, into the middle of a chain, and to rows of another
-# key; and takes what is only dead, and not yet vacuumed, for what it is.
+# key or of none; and rows without an entry.  What is only dead, and not yet vacuumed, it takes for
+# what it is.
 use strict;
 use warnings;
 
@@ -50,6 +51,30 @@ for my $index ('(k)', '(k) WITH (sync = rowex)', '(k) WITH (structure = btree)',
 		is(check(), 999, "$index: nothing is wrong") if $key == 42;
 		sql("SELECT entry('t_k', '$tid', $key)");
 		like(check(), qr/ERROR:  index "t_k" is corrupted: $says/, "$index: $tid, $key");
+		sql('DROP INDEX t_k');
+	}
+}
+
+# ---- a function of the index changes: rows have no entry, and entries lead to rows that have none ----
+sub function { sql("CREATE OR REPLACE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $_[0]'"); return; }
+
+for my $with ('', ' WITH (sync = rowex)', ' WITH (structure = btree)', ' WITH (structure = hydra)',
+	' WITH (structure = hydra, sync = mvrlu)', 'own_ops')
+{
+	my ($class, $options) = $with eq 'own_ops' ? (" $with", '') : ('', $with);
+
+	for my $wrong (
+		[ "(f(k)$class)$options", '$1 + 1', qr/the row with root \(\d+,\d+\) has no entry/ ],
+		[ "(k$class)$options WHERE f(k) < 500", '$1 - 100', qr/the row with root \(\d+,\d+\) has no entry/ ],
+		[ "(k$class)$options WHERE f(k) < 500", '$1 + 100', qr/its entries lead to another number of rows than the table has/ ])
+	{
+		my ($index, $becomes, $says) = @$wrong;
+
+		function('$1');
+		sql("CREATE INDEX t_k ON t USING art $index");
+		like(check(), qr/^(999|499)$/, "$index: nothing is wrong");
+		function($becomes);
+		like(check(), qr/ERROR:  index "t_k" is corrupted: $says/, "$index: f is $becomes");
 		sql('DROP INDEX t_k');
 	}
 }
