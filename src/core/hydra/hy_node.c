@@ -601,7 +601,7 @@ hy_end_at(const hy_node *n, hy_node *next)
 		return (hy_end) {.shared = UINT32_MAX};
 	while (m < n->alen && m < next->alen && n->anchor[m] == next->anchor[m])
 		m++;
-	return (hy_end) {next, ax_be8(next->anchor + m, next->alen - m), m};
+	return (hy_end) {.next = next, .bound = ax_be8(next->anchor + m, next->alen - m), .shared = m};
 }
 
 void
