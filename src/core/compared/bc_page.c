@@ -149,19 +149,20 @@ bc_ready(ax_store *s, bc_page *p)
 }
 
 void
-bc_open(ax_store *s, bc_page *p, const uint8_t *image)
-{
-	ax_copy_in(p->image, image, bc_size(s));
-	bc_ready(s, p);
-}
-
-void
 bc_store(bc_page *p, const uint8_t *image, uint32_t size)
 {
 	const ax_image *m = (const ax_image *) (const void *) image;
 
 	ax_copy_in(p->image, image, BC_IMAGE + 4u * m->n);
 	ax_copy_in(p->image + m->heap, image + m->heap, size - m->heap);
+}
+
+/* Not what lies between the slots and the heap, which nobody wrote. */
+void
+bc_open(ax_store *s, bc_page *p, const uint8_t *image)
+{
+	bc_store(p, image, bc_size(s));
+	bc_ready(s, p);
 }
 
 /*
