@@ -106,7 +106,7 @@ typedef struct hy_end
 	hy_node    *next;			/* NULL: there is none */
 	uint64_t	bound;			/* eight bytes of its anchor, from "shared" on */
 	uint32_t	shared;			/* bytes that both anchors begin with; UINT32_MAX: no next */
-	uint32_t	unused;			/* 0: valgrind sees no byte that nobody wrote */
+	uint32_t	unused;			/* 0, so that a copy has no byte that nobody wrote */
 } hy_end;
 
 /*
