@@ -25,6 +25,8 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
+#include "storage/sinvaladt.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
@@ -145,6 +147,13 @@ art_row_members(ScanKey key, int nkeys, ScanKey *members)
 #define ART_MY_LXID()			(MyProc->vxid.lxid)
 #else
 #define ART_MY_LXID()			(MyProc->lxid)
+#endif
+
+/* ---- the process of a virtual transaction, or NULL ---- */
+#if PG_VERSION_NUM >= 170000
+#define ART_VXID_PROC(v)		ProcNumberGetProc((v).procNumber)
+#else
+#define ART_VXID_PROC(v)		BackendIdGetProc((v).backendId)
 #endif
 
 /* ---- wait events: named ones from 17 on ---- */

@@ -11,9 +11,9 @@
  *
  * The wait is by looking again and again.  The deadlock detector does not see
  * it, and need not, because it always ends.  In "auto" it ends at twice the time
- * that it is to save; else at the time that was set.  It ends before that when a
- * builder is not at work: when it waits for somebody's lock, perhaps ours, or
- * has left.  It holds no lock that the statement would not hold anyway, and
+ * that it is to save; else at the time that was set.  It ends before that when
+ * no builder is at work: when each waits for somebody's lock, perhaps ours, or
+ * has left.  The wait holds no lock that the statement would not hold anyway, and
  * begins only where the locks of this transaction let a builder in.
  *
  * src/live/README.md: Residency
@@ -203,14 +203,40 @@ typedef struct Look
 } Look;
 
 /*
- * Look at the entry now.
+ * Is one of the helpers at work?  Each holds the place, and the owner of the build
+ * waits for it.  If nobody holds it, the owner is about to go on.
  *
- * Locks: takes the partition lock, shared.
+ * Locks: takes one partition lock of core's lock manager, shared.
+ */
+static bool
+helpers_at_work(const LOCKTAG *helpers)
+{
+	int			n;
+	VirtualTransactionId *holders = GetLockConflicts(helpers, ExclusiveLock, &n);
+	bool		at_work = n == 0;
+
+	for (int i = 0; i < n && !at_work; i++)
+	{
+		PGPROC	   *proc = ART_VXID_PROC(holders[i]);
+
+		/* an old value is as good */
+		at_work = proc != NULL && *(LOCK *volatile *) &proc->waitLock == NULL;
+	}
+	pfree(holders);
+	return at_work;
+}
+
+/*
+ * Look at the entry now.  helpers: the tag of the index's helpers' place.
+ *
+ * Locks: takes the partition lock, shared, and after it one of core's lock
+ * manager.
  */
 static void
-look_at_entry(ArtEntry *e, Look *l)
+look_at_entry(ArtEntry *e, const LOCKTAG *helpers, Look *l)
 {
 	LWLock	   *lock = art_partition(e->loc.db, e->indexoid);
+	bool		for_helpers = false;	/* the owner waits for its helpers */
 
 	art_lock(lock, LW_SHARED);
 	l->state = art_entry_state(e, NULL);
@@ -221,26 +247,38 @@ look_at_entry(ArtEntry *e, Look *l)
 	{
 		l->done = (double) pg_atomic_read_u64(&e->blocks_done);
 		l->total = (double) pg_atomic_read_u64(&e->blocks_total);
-		/* an old value of what the owner waits for is as good */
-		l->at_work = art_loading(e) ||
-			(art_owner_alive(e) &&
-			 *(LOCK *volatile *) &GetPGProcByNumber(e->owner_slot)->waitLock == NULL);
+		l->at_work = art_loading(e);
+		if (!l->at_work && art_owner_alive(e))
+		{
+			/*
+			 * An old value of what the owner waits for is as good.  A lock's memory
+			 * stays mapped; if it has become another lock, its tag is another.
+			 */
+			LOCK	   *wanted = *(LOCK *volatile *) &GetPGProcByNumber(e->owner_slot)->waitLock;
+
+			l->at_work = wanted == NULL;
+			for_helpers = wanted != NULL && memcmp(&wanted->tag, helpers, sizeof(LOCKTAG)) == 0;
+		}
 	}
 	art_unlock(lock);
+	if (for_helpers)
+		l->at_work = helpers_at_work(helpers);
 }
 
 bool
 art_awaitable(Relation index)
 {
 	ArtEntry   *e;
+	LOCKTAG		helpers;
 	Look		l;
 
-	if (!art_may_await() || !worker_can(index))
+	if (!worker_can(index))
 		return false;
 	e = art_entry_if_exists(index);
 	if (e == NULL)
 		return art_is_coming(ART_ABSENT, ART_WHY_RESTART);
-	look_at_entry(e, &l);
+	art_place_tag(index, ART_PLACE_HELPERS, &helpers);
+	look_at_entry(e, &helpers, &l);
 	return l.state == ART_READY || l.coming;
 }
 
@@ -323,7 +361,7 @@ patience_ends(TimestampTz begin, double saves_us)
  * Locks: takes the partition lock, shared, and exclusive to ask for a worker.
  */
 static bool
-await_entry(ArtEntry *e, double rows, double saves_us)
+await_entry(ArtEntry *e, const LOCKTAG *helpers, double rows, double saves_us)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	TimestampTz until = patience_ends(begin, saves_us);
@@ -337,7 +375,7 @@ await_entry(ArtEntry *e, double rows, double saves_us)
 		TimestampTz now = GetCurrentTimestamp();
 		Look		l;
 
-		look_at_entry(e, &l);
+		look_at_entry(e, helpers, &l);
 		if (l.state == ART_READY)
 			return true;
 		if (!l.coming || now >= until)
@@ -368,6 +406,7 @@ art_await_build(Relation index, double rows, Cost saves)
 {
 	ErrorContextCallback callback;
 	ArtEntry   *e;
+	LOCKTAG		helpers;
 	bool		ready;
 
 	if (saves <= 0 || !art_awaitable(index))
@@ -380,7 +419,8 @@ art_await_build(Relation index, double rows, Cost saves)
 	callback.arg = RelationGetRelationName(index);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
-	ready = await_entry(e, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
+	art_place_tag(index, ART_PLACE_HELPERS, &helpers);
+	ready = await_entry(e, &helpers, Max(rows, 1), saves * ART_COST_UNIT_US * crowd());
 	error_context_stack = callback.previous;
 	return ready;
 }

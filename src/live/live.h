@@ -74,7 +74,9 @@ extern bool art_may_await(void);
 
 /*
  * Could it wait for this one: is it being built, or about to be, in another
- * process?  The index is open and locked.
+ * process, or was it a moment ago and is ready?  The index is open and locked.
+ * art_may_await() held when the statement began: it may no longer, once the index
+ * is ready.
  */
 extern bool art_awaitable(Relation index);
 

@@ -814,7 +814,8 @@ rather_without(Relation index, ArtEntry *e)
 	heap = table_open(index->rd_index->indrelid, NoLock);
 	table_relation_estimate_size(heap, NULL, &pages, &rows, &allvisfrac);
 	table_close(heap, NoLock);
-	return !art_await_build(index, rows, pages * seq_page_cost + rows * cpu_tuple_cost) &&
+	return !(art_may_await() &&
+			 art_await_build(index, rows, pages * seq_page_cost + rows * cpu_tuple_cost)) &&
 		look_at_owner(e, NULL, &owned) == ART_BUILDING && owned;
 }
 

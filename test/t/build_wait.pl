@@ -6,7 +6,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 use ArtTest;
 
 my $node = art_node('build_wait',
@@ -167,6 +167,55 @@ ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activi
 like($s->query_safe($explain), $table, 'a builder that waits for our lock is not waited for');
 $s->query_safe('COMMIT');
 all_ready($node, 'it was built afterwards');
+
+# Two builders.  The owner of the build is done, and waits for its helper, which is at work
+# while advisory lock 1 is held, and waits for advisory lock 2.  A statement that waits for
+# them has a short deadlock_timeout; the server has a long one, which lets the helper be.
+my $role = q{EXISTS (SELECT FROM pg_locks WHERE locktype = 'tuple' AND granted AND mode = 'ShareLock' AND pid %s pg_backend_pid())};
+$node->safe_psql('postgres', in_builder('shared',
+	sprintf("IF k %% 1000 = 1 THEN IF $role THEN $stop ELSE WHILE NOT $role LOOP PERFORM pg_sleep(0.01); END LOOP; END IF; END IF;",
+		'=', '<>')));
+$node->safe_psql('postgres', q{
+	CREATE TABLE h (k int, other text) WITH (fillfactor = 10);
+	INSERT INTO h SELECT i, repeat('x', 200) FROM generate_series(1, 20000) i;
+	CREATE INDEX h_k ON h USING art (shared(k));
+	ALTER FUNCTION shared(int) COST 1000000;
+	ANALYZE h;
+});
+my $explain_h = 'EXPLAIN (COSTS OFF) SELECT other FROM h WHERE shared(k) = 17';
+my @h_structures = ('btree', 'art');
+$node->append_conf('postgresql.conf', "artidx.build_workers = 2\ndeadlock_timeout = '5min'");
+$node->reload;
+
+# The owner waits for its helper.  Called with lock 1 or 2 held.
+sub owner_waits
+{
+	$node->safe_psql('postgres', "ALTER INDEX h_k SET (structure = $h_structures[0])");
+	push @h_structures, shift @h_structures;
+	return ok($node->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'tuple' AND mode = 'ExclusiveLock' AND NOT granted}),
+		'the owner of the build waits for its helper');
+}
+
+$keeper->query_safe('SELECT pg_advisory_lock(1)');
+owner_waits();
+my $w = waiter($explain_h, 'artidx.build_wait' => '10min', deadlock_timeout => '100ms');
+sleep(0.5);
+release();
+like($w->query('SELECT 1'), qr/Scan.*h_k/, 'a helper that is at work is waited for, for longer than deadlock_timeout');
+$w->quit;
+all_ready($node, 'built by two');
+
+$s->query_safe(q{SET deadlock_timeout = '100ms'});
+$s->query_safe('BEGIN; SELECT pg_advisory_xact_lock(2)');
+owner_waits();
+like($s->query_safe($explain_h), qr/Seq Scan on h/, 'a helper that waits for our lock is not');
+$s->query_safe('COMMIT');
+$s->query_safe('RESET deadlock_timeout');
+all_ready($node, 'built by two, again');
+$node->safe_psql('postgres', 'DROP TABLE h');
+$node->append_conf('postgresql.conf', "artidx.build_workers = 1\ndeadlock_timeout = '1s'");
+$node->reload;
 
 # no builder may come in
 $s->query_safe("BEGIN; LOCK TABLE b; SET LOCAL artidx.build_wait = '10min'");
