@@ -1,6 +1,7 @@
 # The follower of a standby goes on: when somebody cancels it between two calls, and when a
 # segment that it reads is replaced by its copy from the archive.  Estimates leave out unlogged
-# tables.  A failover hands over what the primary altered at last.
+# tables.  A check that waits for an index can be cancelled and ended, and goes on at a promotion.
+# A failover hands over what the primary altered at last.
 use strict;
 use warnings;
 
@@ -114,23 +115,81 @@ fails_with($standby, q{SET statement_timeout = '30s'; SELECT * FROM artidx_check
 $primary->safe_psql('postgres', 'DROP TABLE small');
 $primary->safe_psql('postgres', q{ALTER INDEX t_k SET (structure = btree); ALTER INDEX t_id SET (max_memory = '64MB')});
 make_held($primary);
+# the standby's build stops at the first row while lock 46 is held
+$primary->safe_psql('postgres', in_builder('stops_there', q{
+	IF pg_is_in_recovery() AND k = 1 THEN
+		WHILE NOT pg_try_advisory_lock_shared(46) LOOP PERFORM pg_sleep(0.01); END LOOP;
+		PERFORM pg_advisory_unlock_shared(46);
+	END IF;}));
+$primary->safe_psql('postgres', q{
+	CREATE TABLE c (k int);
+	INSERT INTO c SELECT generate_series(1, 100);
+	CREATE INDEX c_k ON c USING art (stops_there(k))});
 follows('the standby has replayed it');
 on_standby("SELECT artidx_wait('1 min')");
+
+# ---- a check that waits for an index ----
+# an expression that takes ten times deadlock_timeout would be cancelled
+$standby->append_conf('postgresql.conf', "deadlock_timeout = '5min'");
+$standby->reload;
+my $keeper = $standby->background_psql('postgres');
+$keeper->query_safe('SELECT pg_advisory_lock(46)');
+$primary->safe_psql('postgres', 'ALTER INDEX c_k SET (structure = btree); INSERT INTO c VALUES (101)');
+follows('and that an index was altered');
+ok($standby->poll_query_until('postgres', "SELECT state = 'building' FROM artidx_indexes WHERE indexrelname = 'c_k'"),
+	'it is being built, and not done');
+my $check_c = q{SELECT count(*) FROM artidx_check('c_k', true)};
+my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'check' AND state = 'active' AND wait_event_type = 'Extension'};
+
+# A session whose check waits.
+sub check_waits
+{
+	my $s = $standby->background_psql('postgres', on_error_stop => 0);
+
+	$s->query_safe(q{SET application_name = 'check'});
+	$s->query_until(qr/begun/, "\\echo begun\n$check_c;\n");
+	ok($standby->poll_query_until('postgres', $waits), 'a check waits');
+	return $s;
+}
+
+fails_with($standby, "SET statement_timeout = '0.5s'; $check_c", '57014', qr/statement timeout/, 'a timeout ends its wait');
+my $check = check_waits();
+on_standby(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'check'});
+is($check->query('SELECT 1'), 1, 'a cancel ends it, and the session goes on');
+like($check->{stderr}, qr/canceling statement due to user request/, 'with an error');
+$check->{stderr} = '';
+$check->quit;
+$check = check_waits();
+on_standby(q{SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'check'});
+is(on_standby(q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'check'}), 0, 'its session can be ended');
+eval { $check->quit; };
+is(index_state($standby, 'c_k'), 'building', 'the build goes on');
+$check = check_waits();
+$keeper->query_safe('SELECT pg_advisory_unlock(46)');
+is($check->query('SELECT 2'), "1\n2", 'a check that is let be has an answer');
+is($check->{stderr}, '', 'without an error');
+$check->quit;
+$keeper->quit;
 # the follower waits at a row; from 19 on a promotion would wait for a process that is stopped
 my $lock = $standby->background_psql('postgres');
 $lock->query_safe('SELECT pg_advisory_lock(44)');
 $primary->safe_psql('postgres', 'INSERT INTO h VALUES (1)');
 $standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 44 AND NOT granted})
   or die 'the follower does not come to the row';
+$check = check_waits();
 $standby->promote;
 is(on_standby("SELECT artidx_wait('300ms')"), 'f', 'an index that is not handed over is waited for');
 $lock->query_safe('SELECT pg_advisory_unlock(44)');
 $lock->quit;
 is(on_standby("SELECT artidx_wait('1 min')"), 't', 'until it is');
+is($check->query('SELECT 2'), "1\n2", 'a check that waited goes on after the promotion');
+is($check->{stderr}, '', 'without an error');
+$check->quit;
 is($standby->psql('postgres', 'INSERT INTO t SELECT 100000 + i, i FROM generate_series(1, 50000) i'), 0,
 	'a unique index has its new max_memory');
 ok($standby->poll_query_until('postgres', "SELECT state = 'ready' AND structure = 'btree' FROM artidx_indexes WHERE indexrelname = 't_k'"),
 	'and the other its new structure');
 check_exact($standby, 't', $_) foreach 't_id', 't_k';
+check_exact($standby, 'c', 'c_k');
 is(join("\n", server_crashes($standby)), '', 'nothing crashed');
 done_testing();
