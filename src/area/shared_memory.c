@@ -105,10 +105,10 @@ port_wait_end(void)
 	pgstat_report_wait_end();
 }
 
-static void
+AX_NORETURN static void
 server_panic(const char *what, const char *file, int line)
 {
-	/* also outside a critical section; never return */
+	/* also outside a critical section */
 	START_CRIT_SECTION();
 	elog(PANIC, "artidx: cannot happen: %s, at %s:%d", what, file, line);
 	abort();

@@ -69,6 +69,12 @@ typedef struct ax_tree ax_tree; /* handle of a tree; shared, type-stable */
 typedef struct ax_store ax_store;	/* one generation of a tree; shared */
 typedef struct ax_ctx ax_ctx;	/* one process's (thread's) attachment */
 
+#if defined(__GNUC__)
+#define AX_NORETURN	__attribute__((noreturn))
+#else
+#define AX_NORETURN
+#endif
+
 /*
  * The port: how the core sees the world.  One static table a process.
  * park() sleeps until *word != expected, or timeout_us passed, or a wake, or
@@ -95,8 +101,8 @@ typedef struct ax_port
 	 * The updater (ax_updater_sleep) is to wake.  No latch is held.  May be NULL.
 	 */
 	void		(*wake_updater) (void);
-	/* a cannot-happen: must not return */
-	void		(*panic) (const char *what, const char *file, int line);
+	/* a cannot-happen: does not return */
+	void		(*panic) (const char *what, const char *file, int line) AX_NORETURN;
 } ax_port;
 
 extern const ax_port ax_port_default;	/* futex, sched_yield, abort() */

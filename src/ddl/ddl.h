@@ -158,7 +158,7 @@ extern bool art_remake_index(Relation heap, Oid indexoid, Oid am, bool tell);
  * access method?  And the ERROR where it is not.
  */
 extern bool art_index_is_still(Oid indexoid, Oid heapoid, Oid am, bool ispart);
-extern void art_refuse_changed(const char *name);
+extern void art_refuse_changed(const char *name) __attribute__((noreturn));
 extern bool art_references_itself(AlterTableStmt *stmt);
 extern const char *art_self_referenced(CreateStmt *stmt);
 extern bool art_remake(AlterTableStmt *stmt);

@@ -100,7 +100,7 @@ art_col_walk(const ArtKeyDesc *kd, int i, const uint8 **a, const uint8 *aend,
 
 	if (unlikely(pa == aend) || *pa != *pb)
 	{
-		na = art_skip_col(kd, col, pa, aend);	/* raises if it is none */
+		(void) art_skip_col(kd, col, pa, aend); /* raises if it is none */
 		return *pa < *pb ? -1 : *pa > *pb;
 	}
 	na = art_skip_col(kd, col, pa, aend);

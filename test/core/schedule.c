@@ -440,7 +440,7 @@ sched_discard(void *addr, size_t len)
 {
 }
 
-static void
+AX_NORETURN static void
 sched_panic(const char *what, const char *file, int line)
 {
 	sched_fail(began, UINT64_MAX, "the core panics at %s:%d: %s", file, line, what);

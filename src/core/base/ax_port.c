@@ -92,7 +92,7 @@ port_discard(void *addr, size_t len)
 #endif
 }
 
-static void
+AX_NORETURN static void
 port_panic(const char *what, const char *file, int line)
 {
 	fprintf(stderr, "artidx core: %s:%d: failed: %s\n", file, line, what);

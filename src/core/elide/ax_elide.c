@@ -438,7 +438,7 @@ join_latch(ax_ctx *cx, ax_guard *g)
 			return false;		/* starts over, inside */
 		if ((e->apart & AX_APART_TXN) && !e->by)
 			ax_rtm_abort(AX_TX_STALE);
-		if (e->apart & AX_APART_TXN)
+		else if (e->apart & AX_APART_TXN)
 			e->by->abort(cx, AX_TX_EXPLICIT | AX_TX_STALE << 24);
 		e->failed = true;
 		return false;

@@ -168,7 +168,7 @@ merge_poor(const hy_call *h, const ax_bound *pos)
 
 		if (x == AX_STALE)
 			continue;
-		if (x == AX_BUSY || count >= HY_POOR)
+		if (x != AX_OK || count >= HY_POOR)
 			return;
 		x = hy_merge(h, n, HY_FULL);
 		if (x == AX_NOTFOUND && n->alen > 0)

@@ -194,12 +194,10 @@ slow_floor(const way *w, rt_leaf *l, const uint8_t *k, uint32_t n, uint64_t kh, 
 			continue;
 		if (!w->all)
 		{
-			int			c;
-
 			if (h > kh)
 				continue;
 			/* the position is behind all that begins so, or before all that is longer */
-			if (h == kh && (c = compare_entry(p, cols, k, n)) > 0 &&
+			if (h == kh && compare_entry(p, cols, k, n) > 0 &&
 				!(w->after && cols > n && compare_entry(p, n, k, n) == 0))
 				continue;
 		}
