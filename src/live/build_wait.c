@@ -206,7 +206,8 @@ typedef struct Look
  * Is one of the helpers at work?  Each holds the place, and the owner of the build
  * waits for it.  If nobody holds it, the owner is about to go on.
  *
- * Locks: takes one partition lock of core's lock manager, shared.
+ * Locks: takes one partition lock of core's lock manager, and core's lock on the
+ * array of processes, shared, one after the other.
  */
 static bool
 helpers_at_work(const LOCKTAG *helpers)
@@ -227,10 +228,10 @@ helpers_at_work(const LOCKTAG *helpers)
 }
 
 /*
- * Look at the entry now.  helpers: the tag of the index's helpers' place.
+ * Look at the entry now.  helpers: the tag of the index's helpers' place; NULL: the caller
+ * does not read at_work.
  *
- * Locks: takes the partition lock, shared, and after it one of core's lock
- * manager.
+ * Locks: takes the partition lock, shared, and then those of helpers_at_work().
  */
 static void
 look_at_entry(ArtEntry *e, const LOCKTAG *helpers, Look *l)
@@ -248,7 +249,7 @@ look_at_entry(ArtEntry *e, const LOCKTAG *helpers, Look *l)
 		l->done = (double) pg_atomic_read_u64(&e->blocks_done);
 		l->total = (double) pg_atomic_read_u64(&e->blocks_total);
 		l->at_work = art_loading(e);
-		if (!l->at_work && art_owner_alive(e))
+		if (helpers && !l->at_work && art_owner_alive(e))
 		{
 			/*
 			 * An old value of what the owner waits for is as good.  A lock's memory
@@ -269,7 +270,6 @@ bool
 art_awaitable(Relation index)
 {
 	ArtEntry   *e;
-	LOCKTAG		helpers;
 	Look		l;
 
 	if (!worker_can(index))
@@ -277,8 +277,7 @@ art_awaitable(Relation index)
 	e = art_entry_if_exists(index);
 	if (e == NULL)
 		return art_is_coming(ART_ABSENT, ART_WHY_RESTART);
-	art_place_tag(index, ART_PLACE_HELPERS, &helpers);
-	look_at_entry(e, &helpers, &l);
+	look_at_entry(e, NULL, &l);
 	return l.state == ART_READY || l.coming;
 }
 

@@ -169,12 +169,18 @@ $s->query_safe('COMMIT');
 all_ready($node, 'it was built afterwards');
 
 # Two builders.  The owner of the build is done, and waits for its helper, which is at work
-# while advisory lock 1 is held, and waits for advisory lock 2.  A statement that waits for
+# while advisory lock 1 is held, and waits for advisory lock 2.  The owner goes on from its first row
+# when the helper stands in one: then that holds advisory lock 3.  A statement that waits for
 # them has a short deadlock_timeout; the server has a long one, which lets the helper be.
-my $role = q{EXISTS (SELECT FROM pg_locks WHERE locktype = 'tuple' AND granted AND mode = 'ShareLock' AND pid %s pg_backend_pid())};
-$node->safe_psql('postgres', in_builder('shared',
-	sprintf("IF k %% 1000 = 1 THEN IF $role THEN $stop ELSE WHILE NOT $role LOOP PERFORM pg_sleep(0.01); END LOOP; END IF; END IF;",
-		'=', '<>')));
+$node->safe_psql('postgres', in_builder('shared', qq{
+	IF k % 1000 = 1 THEN
+		IF EXISTS (SELECT FROM pg_locks WHERE locktype = 'tuple' AND granted AND mode = 'ShareLock' AND pid = pg_backend_pid()) THEN
+			PERFORM pg_advisory_xact_lock_shared(3);
+			$stop
+		ELSE
+			WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 3) LOOP PERFORM pg_sleep(0.01); END LOOP;
+		END IF;
+	END IF;}));
 $node->safe_psql('postgres', q{
 	CREATE TABLE h (k int, other text) WITH (fillfactor = 10);
 	INSERT INTO h SELECT i, repeat('x', 200) FROM generate_series(1, 20000) i;

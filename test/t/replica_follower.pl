@@ -141,19 +141,23 @@ ok($standby->poll_query_until('postgres', "SELECT state = 'building' FROM artidx
 my $check_c = q{SELECT count(*) FROM artidx_check('c_k', true)};
 my $waits = q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'check' AND state = 'active' AND wait_event_type = 'Extension'};
 
-# A session whose check waits.
+# A session whose check waits; what the session does before.
 sub check_waits
 {
 	my $s = $standby->background_psql('postgres', on_error_stop => 0);
 
-	$s->query_safe(q{SET application_name = 'check'});
+	$s->query_safe($_) foreach q{SET application_name = 'check'}, @_;
 	$s->query_until(qr/begun/, "\\echo begun\n$check_c;\n");
 	ok($standby->poll_query_until('postgres', $waits), 'a check waits');
 	return $s;
 }
 
-fails_with($standby, "SET statement_timeout = '0.5s'; $check_c", '57014', qr/statement timeout/, 'a timeout ends its wait');
-my $check = check_waits();
+my $check = check_waits(q{SET statement_timeout = '3s'});
+is($check->query('SELECT 1'), 1, 'statement_timeout ends its wait, and the session goes on');
+like($check->{stderr}, qr/canceling statement due to statement timeout/, 'with an error');
+$check->{stderr} = '';
+$check->quit;
+$check = check_waits();
 on_standby(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'check'});
 is($check->query('SELECT 1'), 1, 'a cancel ends it, and the session goes on');
 like($check->{stderr}, qr/canceling statement due to user request/, 'with an error');
@@ -170,6 +174,8 @@ is($check->query('SELECT 2'), "1\n2", 'a check that is let be has an answer');
 is($check->{stderr}, '', 'without an error');
 $check->quit;
 $keeper->quit;
+$standby->append_conf('postgresql.conf', "deadlock_timeout = '1s'");
+$standby->reload;
 # the follower waits at a row; from 19 on a promotion would wait for a process that is stopped
 my $lock = $standby->background_psql('postgres');
 $lock->query_safe('SELECT pg_advisory_lock(44)');
