@@ -1,7 +1,8 @@
 # findings/lib.sh
 #	  A PostgreSQL of Debian's packages, or a program with a crate of Rust, in a temporary directory (sourced).
 #
-#	fetch PACKAGE=VERSION...	these, and what they need that this machine has not
+#	fetch PACKAGE=VERSION...	these, and what they need that this machine has not; PostgreSQL, too, unless
+#								WITH is empty
 #	start [SETTING=VALUE...]	a server of them, whose superuser is "me"
 #	sql TEXT...					what psql prints for each text, errors too, unaligned
 #	crate NAME=VERSION			builds the program on standard input with that crate by cargo, runs it, and
@@ -14,6 +15,7 @@
 set -u
 export LC_ALL=C
 PG=15.20-0+deb12u1
+WITH="postgresql-15=$PG postgresql-client-15=$PG"
 
 tmp=$(mktemp -d)
 trap '[ ! -f "$tmp/data/postmaster.pid" ] || "${as[@]}" "$bin/pg_ctl" -D "$tmp/data" -m immediate stop >/dev/null; rm -rf "$tmp"' EXIT
@@ -30,7 +32,7 @@ fetch()
 	local deb
 
 	mkdir -p debs
-	(cd debs && apt-get -qq download "postgresql-15=$PG" "postgresql-client-15=$PG" "$@" &&
+	(cd debs && apt-get -qq download $WITH "$@" &&
 		apt-get -qq install --print-uris --no-install-recommends "${@%%=*}" |
 		sed -n "s/^'[^']*' \([^_]*\)_.*/\1/p" | xargs -r apt-get -qq download) >fetch.log 2>&1 ||
 		{ cat fetch.log; exit 1; }
