@@ -223,6 +223,26 @@ $node->safe_psql('postgres', 'DROP TABLE h');
 $node->append_conf('postgresql.conf', "artidx.build_workers = 1\ndeadlock_timeout = '1s'");
 $node->reload;
 
+# The index comes between two plans of one statement, and nothing is to be built any more.  The
+# planner calls the function once a plan.  The second call lets the build go on, and awaits its end.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION at_second_plan() RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		PERFORM set_config('my.plans', (current_setting('my.plans')::int + 1)::text, false);
+		IF current_setting('my.plans') = '2' THEN
+			PERFORM pg_advisory_unlock(1);
+			WHILE (SELECT state <> 'ready' FROM artidx_indexes WHERE indexrelname = 'b_k') LOOP PERFORM pg_sleep(0.01); END LOOP;
+			PERFORM pg_sleep(1);
+		END IF;
+		RETURN 17;
+	END $$;});
+$s->query_safe(q{SET my.plans = '0'; SELECT pg_advisory_lock(1)});
+$node->safe_psql('postgres', "ALTER INDEX b_k SET (structure = $structures[0])");
+push @structures, shift @structures;
+is_building();
+like($s->query_safe($explain =~ s/17/at_second_plan()/r), $index, 'an index that came between two plans is used');
+is($s->query_safe('SHOW my.plans'), '3', 'the statement was planned a third time');
+
 # no builder may come in
 $s->query_safe("BEGIN; LOCK TABLE b; SET LOCAL artidx.build_wait = '10min'");
 $node->safe_psql('postgres', 'ALTER INDEX b_k RESET (structure)');

@@ -152,7 +152,7 @@ sub check_waits
 	return $s;
 }
 
-my $check = check_waits(q{SET statement_timeout = '3s'});
+my $check = check_waits(q{SET statement_timeout = '10s'});
 is($check->query('SELECT 1'), 1, 'statement_timeout ends its wait, and the session goes on');
 like($check->{stderr}, qr/canceling statement due to statement timeout/, 'with an error');
 $check->{stderr} = '';
