@@ -387,17 +387,19 @@ find_begin(ArtOp *op, const ax_batch *b, uint32 *at)
 	ax_status	s;
 
 	if (unlikely(again))
-		s = art_find_again(op, from->key, from->len, from->after, b->backward, at, &same);
+		s = art_find_again(op, from->key, from->len, from->after, at, &same);
 	else
 		s = art_op_find(op, from->key, from->len, from->after, true, at, &same);
 	if (s != AX_OK || op->p->n == 0)
 		return s;
 	if (unlikely(op->kd->doubtful))
 	{
-		art_spot_set(&op->w->again->next, op, from->key, again ? from->len : 0);
-		if (!again)
-			op->w->again->nseen = 0;
-		op->w->again->backward = b->backward;
+		ArtAgain   *w = op->w->again;
+
+		art_spot_set(&w->next, op, from->key, again ? from->len : 0);
+		if (!again || w->backward != b->backward)
+			w->nseen = 0;
+		w->backward = b->backward;
 	}
 	/* an entry that is the position lies behind it if "before", else not */
 	if (same && from->after)
@@ -421,14 +423,16 @@ fill_on(ArtOp *op, ArtFill *f, uint32 at)
 		bool		last;
 
 		s = op_scan_leaf(op, f, at, &last);
-		if (unlikely(op->kd->doubtful) && b->n > before)
+		if (unlikely(op->kd->doubtful))
 		{
+			ArtAgain   *w = op->w->again;
 			const uint32 n = b->n - before;
 
-			art_spot_set(&op->w->again->end, op, NULL, 0);
-			/* nothing goes on behind the end of the range */
-			if (!last || s != AX_OK)
-				art_spot_seen(op, b->backward ? at - n : at, b->backward ? at : at + n);
+			if (n > 0)
+				art_spot_set(&w->end, op, NULL, 0);
+			/* what ends in one leaf is as a rule a look-up, and does not go on */
+			if (!last || s != AX_OK || w->nseen > 0)
+				art_spot_seen(op, b->backward ? at - n : at + n);
 		}
 		if (s != AX_OK)
 			return s;

@@ -59,7 +59,12 @@ art_op_begin(ArtOp *op, const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *tree, uint64 
 	if (s == AX_OK && unlikely(op->p->size != size))
 	{
 		while (op->w->images > 0)
-			pfree(op->p->f[--op->w->images].image);
+		{
+			ax_cnode   *f = &op->p->f[--op->w->images];
+
+			pfree(f->image);
+			f->image = NULL;
+		}
 		op->p->size = size;
 	}
 	return s;

@@ -13,7 +13,7 @@
 
 #define ART_CMP_TRIES	32		/* then BUSY */
 #define ART_CMP_LOSSES	6		/* of a place: then to go first */
-#define ART_CMP_SEEN	64		/* leaves of which is remembered what a scan has copied */
+#define ART_CMP_SEEN	64		/* leaves that a scan went through and remembers */
 
 /* Where an entry was: the pages down to its leaf, and its bytes (none: not known). */
 typedef struct ArtSpot
@@ -21,19 +21,29 @@ typedef struct ArtSpot
 	uint64		gen;			/* 0: nowhere */
 	int			n;
 	void	   *page[AX_CMP_LEVELS];
+	uint64		born;			/* the leaf's number */
+	uint64		made;			/* the tree's pages, ever, before the leaf was copied */
 	ArtBuf		key;
 } ArtSpot;
 
-/* A leaf as it was, and the entries [lo, hi) of it that a scan has got. */
+/* A leaf as it was when a scan went through. */
 typedef struct ArtSeen
 {
 	ArtSpot	place;
 	uint64		version;
 	uint32		size;
 	uint8	   *image;			/* NULL: was not needed yet */
-	uint32		lo;
-	uint32		hi;
+	uint32		upto;			/* so many entries from the left lie behind the scan, or, if it
+								 * goes to the left, the others */
 } ArtSeen;
+
+/* An entry that lies behind a scan.  p: its bytes; NULL: none. */
+typedef struct ArtBehind
+{
+	const uint8 *p;
+	uint32		len;
+	uint32		nth;			/* in the order in which the scan came to them, from 1 on */
+} ArtBehind;
 
 /* Of a doubtful class: where its operations were (compared_refind.c). */
 typedef struct ArtAgain
@@ -43,13 +53,12 @@ typedef struct ArtAgain
 	ArtSpot		end;			/* its last entry */
 	ArtSpot		gone;			/* where an entry was removed */
 	ArtSpot		anchor;			/* one that was looked for */
-	bool		backward;		/* what was seen was, that way */
+	bool		backward;		/* the way of the scan that saw these leaves: */
 	uint32		nseen;
 	uint32		seen_at;		/* the last of them */
-	ArtSeen    *seen[ART_CMP_SEEN]; /* NULL: was not needed yet */
-	const uint8 **table;		/* NULL: was not needed yet */
-	uint32		skip;
-	uint32		skipped;
+	ArtSeen    *seen[ART_CMP_SEEN]; /* every leaf that it went through; NULL: was not needed yet */
+	ArtBehind  *table;			/* the entries that lie behind it; NULL: was not needed yet */
+	uint32		places;			/* of the table, a power of 2 */
 } ArtAgain;
 
 /* Buffers of one description, kept from call to call. */
@@ -188,8 +197,8 @@ art_op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
 /* Remember the path's leaf as a place, of that entry.  len 0: of none. */
 extern void art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len);
 
-/* A scan has got the entries [lo, hi) of the path's leaf: keep a copy of the leaf. */
-extern void art_spot_seen(ArtOp *op, uint32 lo, uint32 hi);
+/* A scan has come through the path's leaf up to place "at": keep a copy of the leaf. */
+extern void art_spot_seen(ArtOp *op, uint32 at);
 
 /*
  * Find the very entry wherever it is, leaf by leaf through the whole tree.  Checks for
@@ -200,11 +209,11 @@ extern ax_status art_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint
 								   bool *same);
 
 /*
- * Find the place of an entry from which a scan goes on that way.  As art_op_find(): if it
- * is not there any more, where it would be.
+ * Find the place of an entry from which a scan goes on.  If it is not there any more,
+ * where it was, between those that lie behind the scan and those that do not.
  */
 extern ax_status art_find_again(ArtOp *op, const uint8 *key, uint32 len, bool after,
-								bool backward, uint32 *at, bool *same);
+								uint32 *at, bool *same);
 
 /*
  * Find an entry that is to go, near the last one that went, or in the batch that was

@@ -33,17 +33,21 @@ typedef struct ax_cnode
 {
 	void	   *page;			/* where it is; never followed by the caller */
 	uint64_t	version;
-	uint8_t    *image;			/* the caller's buffer of path->size bytes */
+	uint64_t	born;			/* the tree's so manieth page: no other one has that number */
+	uint8_t    *image;			/* the caller's buffer of path->size bytes; NULL: none yet */
 	uint32_t	i;				/* inner: the child that was taken */
 } ax_cnode;
 
 /*
  * A descent: f[0] is the root, f[n - 1] where it has come to.  size: bytes of
- * each image, which the caller sees to.
+ * each image, which the caller sees to.  A page whose number is not above "made" was
+ * there when the last step began, or a process had latched already what the page was
+ * to be made from.
  */
 typedef struct ax_cpath
 {
 	uint32_t	size;
+	uint64_t	made;			/* the tree's pages, ever, when the last step began */
 	uint64_t	root_version;
 	int			n;				/* 0: the tree is empty */
 	ax_cnode	f[AX_CMP_LEVELS];
@@ -70,8 +74,8 @@ extern ax_status ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p
 
 /*
  * Back to where a path led once, by the addresses of its pages from the root to the
- * leaf, whatever the order of the keys.  The path needs images for one level more.
- * AX_NOTFOUND: that leaf is gone.  The path leads to the first one below the lowest
+ * leaf, whatever the order of the keys.  AX_BUFFER: the tree has grown, and f[n] has no image
+ * yet; again.  AX_NOTFOUND: that leaf is gone.  The path leads to the first one below the lowest
  * page that is not, or nowhere if the tree is empty.  AX_CHANGED: not now,
  * somebody changes it.  An address that was
  * given back may be another page's: look for what was there.

@@ -265,6 +265,110 @@ test_split_above(worker *a, worker *b)
 	ok(splits > 10 && lost == 0, "%d splits above leaves: %d places lost", splits, lost);
 }
 
+/*
+ * The tree becomes higher by some levels while a place is remembered: the way back asks for
+ * each image that it has not.
+ */
+static void
+test_grown(worker *a, worker *b)
+{
+	uint8_t    *image[AX_CMP_LEVELS];
+	uint8_t		k[64];
+	place		p;
+	ax_status	x;
+	int			asked = 0;
+
+	ck_lies = CK_ORDER;
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
+	(void) ck_insert(b, k, ck_key(k, 0, false));
+	(void) first_leaf(a);
+	remember(a, &p);
+	for (uint64_t i = 1; i < 3000; i++)
+		(void) ck_insert(b, k, ck_key(k, i, false));
+	for (int i = p.n; i < AX_CMP_LEVELS; i++)
+	{
+		image[i] = a->p.f[i].image;
+		a->p.f[i].image = NULL;
+	}
+	while ((x = ax_cmp_return(&a->cx, ck_tree, ck_gen, &a->p, p.page, p.n)) == AX_BUFFER &&
+		   a->p.n == p.n + asked)
+	{
+		a->p.f[a->p.n].image = image[a->p.n];
+		asked++;
+	}
+	ok(p.n == 1 && x == AX_NOTFOUND && asked >= 3 && a->p.n == p.n + asked && ax_cmp_is_leaf(&a->p.f[a->p.n - 1]),
+	   "a tree of %d levels, a place of one: %d images asked for", a->p.n, asked);
+	for (int i = a->p.n; i < AX_CMP_LEVELS; i++)
+		a->p.f[i].image = image[i];
+}
+
+/*
+ * A page that a step has copied is not above its count of pages.  One that a split makes of it
+ * afterwards is.  No number comes twice, also where the address does.
+ */
+static void
+test_numbers(worker *a, worker *b)
+{
+	enum
+	{
+		PAGES = 20000
+	};
+	static uint64_t was[PAGES];
+	uint8_t		k[64];
+	uint64_t	wrong = 0,
+				again = 0;
+	int			n = 0,
+				fresh = 0;
+
+	ck_lies = CK_ORDER;
+	ck_open(a, 256);
+	ck_buffers(a);
+	ck_buffers(b);
+	for (uint64_t round = 0; round < 20; round++)
+	{
+		uint64_t	made = 0,
+					sum = 0;
+
+		for (uint64_t i = round; i < 300; i++)
+			(void) ck_insert(b, k, ck_key(k, i, false));
+		if (first_leaf(a))
+			do
+			{
+				const ax_cnode *f = &a->p.f[a->p.n - 1];
+
+				wrong += f->born == 0 || f->born > a->p.made;
+				made = a->p.made;
+				sum += f->born;
+			} while (ax_cmp_beside(&a->cx, ck_tree, ck_gen, &a->p, false) == AX_OK);
+		for (uint64_t i = 300; i < 600; i++)
+			(void) ck_insert(b, k, ck_key(k, i, false));
+		for (bool more = first_leaf(a); more;
+			 more = ax_cmp_beside(&a->cx, ck_tree, ck_gen, &a->p, false) == AX_OK)
+		{
+			const ax_cnode *f = &a->p.f[a->p.n - 1];
+
+			if (f->born <= made)
+			{
+				sum -= f->born;
+				continue;
+			}
+			fresh++;
+			for (int i = 0; i < n; i++)
+				again += was[i] == f->born;
+			if (n < PAGES)
+				was[n++] = f->born;
+		}
+		wrong += sum != 0;		/* nothing was removed: all that were there are there */
+		for (uint64_t i = 0; i < 600; i++)
+			(void) ck_remove(b, k, ck_key(k, i, false));
+		(void) tap_quiesce(&b->cx);
+	}
+	ok(fresh > 500 && wrong == 0 && again == 0, "%d new leaves: %llu numbers wrong, %llu come again", fresh,
+	   (unsigned long long) wrong, (unsigned long long) again);
+}
+
 /* ---- many ---- */
 
 static atomic_bool stop;
@@ -379,6 +483,8 @@ main(int argc, char **argv)
 	}
 	test_old_place(&a, &b);
 	test_split_above(&a, &b);
+	test_grown(&a, &b);
+	test_numbers(&a, &b);
 	for (ck_lie lie = CK_RANDOM; lie <= CK_BELOW; lie++)
 		test_many(&a, 256, lie, ms);
 	ck_lies = CK_ORDER;

@@ -2,7 +2,8 @@
 # removed meanwhile, in leaves that others have split many times over, and the other way.  It
 # gives each row of its snapshot once.  A cursor stops at many places, so that some of them are
 # at the end of what it has copied.  The same where all is dead that it has copied behind its place,
-# and it or VACUUM removes that.
+# and it or VACUUM removes that.  And by chance (GONE_SEED, GONE_ROUNDS), of a class that is an
+# order, too: rows come and go everywhere, so that leaves are cut into many, and are merged.
 use strict;
 use warnings;
 
@@ -89,7 +90,7 @@ for my $order ('<&&', '>&&')
 	{
 		for my $meanwhile ([], ['VACUUM t'])
 		{
-			sql('DROP TABLE IF EXISTS t; CREATE TABLE t (id serial, k int) WITH (autovacuum_enabled = off);
+			sql('DROP TABLE IF EXISTS t; CREATE TABLE t (id serial, k int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
 				INSERT INTO t (k) SELECT (i * 7919) % 2003 FROM generate_series(1, 2400) i;
 				CREATE INDEX t_k ON t USING art (k below_ops) WITH (structure = btree, page_size = 256)');
 			my @ids = split /\n/, sql("SET enable_seqscan = off; SET enable_sort = off; SELECT id FROM t ORDER BY k USING $order");
@@ -98,5 +99,84 @@ for my $order ('<&&', '>&&')
 		}
 	}
 }
+
+# an order, but of a function that is not core's: nothing is believed of it
+sql(q{
+	CREATE FUNCTION own_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN btint4cmp(a, b); END';
+	CREATE OPERATOR CLASS own_ops FOR TYPE int USING art AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp(int, int)});
+
+# One cursor, forward or backward, between the fetches of which rows come and go.
+sub by_chance
+{
+	my ($seed, $class, $order) = @_;
+	srand($seed);
+	my $one_of = sub { return $_[ int(rand(@_)) ] };
+	my $rows = $one_of->(300, 3000, 6000);
+	sql("DROP TABLE IF EXISTS t; CREATE TABLE t (id serial, k int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
+		INSERT INTO t (k) SELECT (i * 7919) % 2003 FROM generate_series(1, $rows) i;
+		CREATE INDEX t_k ON t USING art (k $class) WITH (structure = btree, page_size = " . $one_of->(256, 1024) . ');
+		DELETE FROM t WHERE id % ' . $one_of->(2, 3, 10) . ' <> 0');
+	my $want = sql('SELECT count(*) FROM t');
+	my $s = $node->background_psql('postgres');
+	my (%seen, @did);
+	my $k = 0;
+
+	$s->query_safe('SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; BEGIN');
+	$s->query_safe("DECLARE c SCROLL CURSOR FOR SELECT id, k FROM t ORDER BY k USING $order");
+	my $fetch = sub {
+		push @did, "FETCH $_[0]";
+		foreach (split /\n/, $s->query_safe("FETCH $_[0] FROM c"))
+		{
+			(my $id, $k) = split /\|/;
+			$seen{$id}++;
+		}
+	};
+	my $do = sub { push @did, @_; sql($_) foreach @_; };
+	foreach (1 .. 15)
+	{
+		my $ahead = $order =~ /</ ? $k : $k - 100;
+
+		# what the cursor copies next is for the most part removed before it goes on
+		if ($one_of->(0, 1))
+		{
+			$do->("BEGIN; INSERT INTO t (k) SELECT $ahead + i % 100 FROM generate_series(1, " . $one_of->(30, 100, 300) . ') i; ROLLBACK');
+			$fetch->($one_of->(1, 60, 250));
+			$do->('VACUUM t');
+			$fetch->($one_of->(1, 250));
+			next;
+		}
+		my $lo = $one_of->($ahead, int(rand(2003)));
+		my $insert = "INSERT INTO t (k) SELECT $lo + i % " . $one_of->(1, 100, 2003) . ' FROM generate_series(1, ' . $one_of->(10, 300, 3000) . ') i';
+		$do->($one_of->($insert, "BEGIN; $insert; ROLLBACK", 'VACUUM t'));
+		$fetch->($one_of->(1, 60, 250));
+	}
+	$fetch->('ALL');
+	$s->query_safe('COMMIT');
+	$s->quit;
+
+	my @twice = grep { $seen{$_} > 1 } keys %seen;
+	is(scalar(keys %seen) . ' rows, twice: ' . @twice, "$want rows, twice: 0", "$class, $order, by chance, seed $seed")
+	  or diag(join('; ', @did));
+}
+
+# meanwhile the tree has become higher by some levels
+foreach ([ 'own_ops', '<' ], [ 'own_ops', '>' ], [ 'hand_ops', '<@@' ], [ 'below_ops', '>&&' ])
+{
+	my ($class, $order) = @$_;
+
+	sql("DROP TABLE t; CREATE TABLE t (id serial, k int) WITH (autovacuum_enabled = off);
+		INSERT INTO t (k) SELECT i FROM generate_series(1, 300) i;
+		CREATE INDEX t_k ON t USING art (k $class) WITH (structure = btree, page_size = 256);");
+	stops("$class, $order, the tree grows", $order, 1, ['INSERT INTO t (k) SELECT i % 400 FROM generate_series(1, 20000) i'], 'ALL', 300);
+}
+
+my $seed = $ENV{GONE_SEED} // 19;
+foreach (1 .. $ENV{GONE_ROUNDS} // 8)
+{
+	by_chance($seed++, @$_) foreach [ 'own_ops', '<' ], [ 'own_ops', '>' ], [ 'hand_ops', '<@@' ], [ 'hand_ops', '>@@' ],
+	  [ 'below_ops', '<&&' ], [ 'below_ops', '>&&' ];
+}
+# the leaf was merged into one that the scan had not come to
+by_chance(873, 'below_ops', '>&&');
 $node->stop;
 done_testing();

@@ -139,10 +139,16 @@ bc_retire(ax_ctx *cx, ax_store *s, bc_page *p)
 /*
  * Let readers in: with a version that no page had at this address.  A process
  * that remembers one from another life has another version.
+ *
+ * Order: the number is taken with the pages latched that this one is made from.  A
+ * process that has read "made", and then copies such a page as it was before, has read a
+ * lower number.  Release here, and acquire there: else it could have read the number
+ * and not see the latch.
  */
 void
 bc_ready(ax_store *s, bc_page *p)
 {
+	p->born = atomic_fetch_add_explicit(&bc_own_of(s)->made, 1, memory_order_release) + 1;
 	atomic_store_explicit(&p->word,
 						  atomic_load_explicit(&bc_own_of(s)->version, memory_order_relaxed) + AX_VERSION_ONE,
 						  memory_order_release);

@@ -2,7 +2,7 @@
  * bc_page.h
  *	  Pages of a tree whose order only the caller knows.
  *
- *	  word | unused | image: header, slots, free, heap
+ *	  word | number | image: header, slots, free, heap
  *
  * An inner entry is the address of a child (8 bytes) and the key it begins
  * with, empty for child 0.  Keys of more than a quarter of a page are objects
@@ -32,7 +32,7 @@
 typedef struct bc_page
 {
 	ax_word		word;			/* no version twice at one address */
-	uint64_t	unused;			/* so that an image begins where an object may */
+	uint64_t	born;			/* its number, of all pages that the tree ever had */
 	uint8_t		image[];		/* its maker, then who has "word" latched */
 } bc_page;
 
@@ -43,6 +43,7 @@ typedef struct bc_own
 								 * and given up again */
 	_Atomic uint64_t version;	/* no page had a higher one and is gone; who retires one
 								 * raises it by CAS */
+	_Atomic uint64_t made;		/* pages, ever; who lets readers into one adds to it */
 } bc_own;
 
 _Static_assert(sizeof(bc_own) <= AX_OWN, "a store has room for it");
@@ -139,7 +140,7 @@ extern void bc_unalloc(ax_ctx *cx, ax_store *s, bc_page *p);
  */
 extern void bc_retire(ax_ctx *cx, ax_store *s, bc_page *p);
 
-/* Let readers in, with a version that no page had at this address. */
+/* Let readers in, with a version that no page had at this address, and with a number of its own. */
 extern void bc_ready(ax_store *s, bc_page *p);
 
 /* Store an image in a page that was allocated, and let readers in. */

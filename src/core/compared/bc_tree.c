@@ -142,7 +142,7 @@ ax_cmp_size(ax_ctx *cx, ax_tree *t, uint64_t gen, uint32_t *size)
 	return AX_OK;
 }
 
-/* One page more on the path; what points to it is validated by the caller. */
+/* One page more on the path; what points to it is validated by the caller.  AX_BUFFER: no image for it. */
 static ax_status
 push_page(ax_ctx *cx, ax_cpath *p, bc_page *page)
 {
@@ -151,12 +151,15 @@ push_page(ax_ctx *cx, ax_cpath *p, bc_page *page)
 	ax_status	x;
 
 	AX_ENSURE(ax_body(cx), p->n < AX_CMP_LEVELS);
+	if (ax_unlikely(f->image == NULL))
+		return AX_BUFFER;
 	AX_POINT("bc.child_read");
 	x = bc_copy(cx, page, &g, f->image, p->size);
 	if (x != AX_OK)
 		return x == AX_STALE ? AX_CHANGED : x;
 	f->page = page;
 	f->version = g.v;
+	f->born = page->born;
 	f->i = 0;
 	p->n++;
 	return AX_OK;
@@ -247,6 +250,21 @@ count_restart(ax_ctx *cx, ax_store *s, ax_status x)
 }
 
 /*
+ * A step begins.
+ *
+ * Epoch: inside on AX_OK.
+ */
+static ax_status
+enter_step(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_store **s, ax_cpath *p)
+{
+	ax_status	x = ax_enter_read(cx, t, gen, s);
+
+	if (x == AX_OK)
+		p->made = atomic_load_explicit(&bc_own_of(*s)->made, memory_order_acquire);
+	return x;
+}
+
+/*
  * Epoch: enters and leaves.
  * Latches: none on entry and on return.
  */
@@ -254,7 +272,7 @@ ax_status
 ax_cmp_root(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	ax_status	x = enter_step(cx, t, gen, &s, p);
 
 	if (x != AX_OK)
 		return x;
@@ -289,7 +307,7 @@ ax_status
 ax_cmp_down(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, uint32_t i)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	ax_status	x = enter_step(cx, t, gen, &s, p);
 
 	if (x != AX_OK)
 		return x;
@@ -309,7 +327,7 @@ ax_status
 ax_cmp_beside(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, bool left)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	ax_status	x = enter_step(cx, t, gen, &s, p);
 	int			k;
 
 	if (x != AX_OK)
@@ -387,7 +405,7 @@ ax_status
 ax_cmp_return(ax_ctx *cx, ax_tree *t, uint64_t gen, ax_cpath *p, void *const *pages, int n)
 {
 	ax_store   *s;
-	ax_status	x = ax_enter_read(cx, t, gen, &s);
+	ax_status	x = enter_step(cx, t, gen, &s, p);
 	ax_guard	g;
 	bc_page    *root;
 	int			j = 0;
