@@ -214,7 +214,7 @@ art_find_anywhere(ArtOp *op, const uint8 *key, uint32 len, uint32 *at, bool *sam
 
 /* The leaf that a scan went through so many before the last one. */
 static inline ArtSeen *
-seen_before(ArtAgain *w, uint32 i)
+seen_before(const ArtAgain *w, uint32 i)
 {
 	return w->seen[(w->seen_at + ART_CMP_SEEN - i) % ART_CMP_SEEN];
 }
@@ -351,6 +351,7 @@ leaf_hit(ArtOp *op, uint32 *nth)
 {
 	ArtAgain   *w = op->w->again;
 	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
+	const ArtBehind *last = NULL;
 
 	for (uint32 i = 0; i < ax_cmp_count(leaf); i++)
 	{
@@ -361,9 +362,11 @@ leaf_hit(ArtOp *op, uint32 *nth)
 		if (b != NULL && b->nth > *nth)
 		{
 			*nth = b->nth;
-			art_spot_set(&w->anchor, op, e, len);
+			last = b;
 		}
 	}
+	if (last != NULL)
+		art_spot_set(&w->anchor, op, last->p, last->len);
 }
 
 /*
@@ -385,7 +388,7 @@ is_beyond(const ArtOp *op, uint64 made)
 		return false;
 	for (uint32 k = 0; k < w->nseen; k++)
 	{
-		if (is_leaf_of(op, &w->seen[(w->seen_at + ART_CMP_SEEN - k) % ART_CMP_SEEN]->place))
+		if (is_leaf_of(op, &seen_before(w, k)->place))
 			return false;
 	}
 	return true;
