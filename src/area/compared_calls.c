@@ -138,7 +138,7 @@ art_cmp_holds(const ArtKeyDesc *kd, ax_ctx *cx, ax_tree *t, uint64 gen,
 		s = art_find_anywhere(&op, key, len, &at, &same);
 	if (s == AX_CHANGED)
 		s = AX_BUSY;
-	return s == AX_OK && !same ? AX_NOTFOUND : s;
+	return art_op_end(&op, s == AX_OK && !same ? AX_NOTFOUND : s);
 }
 
 /*
@@ -392,18 +392,19 @@ find_begin(ArtOp *op, const ax_batch *b, uint32 *at)
 		s = art_op_find(op, from->key, from->len, from->after, true, at, &same);
 	if (s != AX_OK || op->p->n == 0)
 		return s;
+	/* an entry that is the position lies behind it if "before", else not */
+	if (same && from->after)
+		(*at)++;
 	if (unlikely(op->kd->doubtful))
 	{
 		ArtAgain   *w = op->w->again;
 
 		art_spot_set(&w->next, op, from->key, again ? from->len : 0);
+		w->next_at = *at;
 		if (!again || w->backward != b->backward)
 			w->nseen = 0;
 		w->backward = b->backward;
 	}
-	/* an entry that is the position lies behind it if "before", else not */
-	if (same && from->after)
-		(*at)++;
 	return s;
 }
 
@@ -415,6 +416,7 @@ static ax_status
 fill_on(ArtOp *op, ArtFill *f, uint32 at)
 {
 	ax_batch   *b = f->b;
+	bool		begins = true;
 	ax_status	s;
 
 	do
@@ -430,9 +432,10 @@ fill_on(ArtOp *op, ArtFill *f, uint32 at)
 
 			if (n > 0)
 				art_spot_set(&w->end, op, NULL, 0);
-			/* what ends in one leaf is as a rule a look-up, and does not go on */
-			if (!last || s != AX_OK || w->nseen > 0)
-				art_spot_seen(op, b->backward ? at - n : at + n);
+			/* what begins and ends in one leaf is as a rule a look-up, and does not go on */
+			if (!last || s != AX_OK || w->nseen > 0 || w->next.key.len > 0)
+				art_spot_seen(op, b->backward ? at - n : at + n, begins);
+			begins = false;
 		}
 		if (s != AX_OK)
 			return s;

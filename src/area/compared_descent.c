@@ -23,7 +23,7 @@ again_make(MemoryContext cxt)
 	ArtAgain   *w = MemoryContextAllocZero(cxt, sizeof(ArtAgain));
 
 	w->next.key.cxt = w->begin.key.cxt = w->end.key.cxt = cxt;
-	w->gone.key.cxt = w->anchor.key.cxt = cxt;
+	w->gone.key.cxt = w->behind.key.cxt = w->ahead.key.cxt = cxt;
 	return w;
 }
 
@@ -108,7 +108,7 @@ art_op_beside(ArtOp *op, bool left)
 {
 	ax_status	s;
 
-	/* trees have grown since: another level has its buffer when it is met */
+	/* as many levels as before lie below a page: each has its buffer */
 	ART_CORE_BEGIN();
 	s = ax_cmp_beside(op->cx, op->tree, op->gen, op->p, left);
 	ART_CORE_END();

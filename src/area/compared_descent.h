@@ -35,15 +35,27 @@ typedef struct ArtSeen
 	uint8	   *image;			/* NULL: was not needed yet */
 	uint32		upto;			/* so many entries from the left lie behind the scan, or, if it
 								 * goes to the left, the others */
+	ArtBuf		from;			/* the entry from which a batch began here, which need not be in
+								 * the image; empty: none did */
+	uint32		from_at;		/* .. and how many entries were to the left of that place */
 } ArtSeen;
 
-/* An entry that lies behind a scan.  p: its bytes; NULL: none. */
-typedef struct ArtBehind
+/* An entry of the leaves that a scan went through.  p: its bytes; NULL: none. */
+typedef struct ArtKnown
 {
 	const uint8 *p;
 	uint32		len;
-	uint32		nth;			/* in the order in which the scan came to them, from 1 on */
-} ArtBehind;
+	uint32		nth;			/* of those that lie behind the scan, in the order in which it came
+								 * to them, from 1 on; 0: of the last leaf, it lies before the scan, */
+	uint32		ahead;			/* .. so far */
+} ArtKnown;
+
+/* The entries nearest to a scan's place that were found. */
+typedef struct ArtHit
+{
+	uint32		nth;			/* 0: none behind it */
+	uint32		ahead;			/* 0: none before it */
+} ArtHit;
 
 /* Of a doubtful class: where its operations were (compared_refind.c). */
 typedef struct ArtAgain
@@ -52,12 +64,14 @@ typedef struct ArtAgain
 	ArtSpot		begin;			/* the entry behind which the last batch begins, or its first leaf */
 	ArtSpot		end;			/* its last entry */
 	ArtSpot		gone;			/* where an entry was removed */
-	ArtSpot		anchor;			/* one that was looked for */
+	uint32		next_at;		/* how many entries of its leaf are to the left of that beginning */
+	ArtSpot		behind;			/* the entries of an ArtHit */
+	ArtSpot		ahead;
 	bool		backward;		/* the way of the scan that saw these leaves: */
 	uint32		nseen;
 	uint32		seen_at;		/* the last of them */
 	ArtSeen    *seen[ART_CMP_SEEN]; /* every leaf that it went through; NULL: was not needed yet */
-	ArtBehind  *table;			/* the entries that lie behind it; NULL: was not needed yet */
+	ArtKnown   *table;			/* their entries; NULL: was not needed yet */
 	uint32		places;			/* of the table, a power of 2 */
 } ArtAgain;
 
@@ -197,8 +211,11 @@ art_op_key(ArtOp *op, int k, uint32 i, const uint8 **key, uint32 *len)
 /* Remember the path's leaf as a place, of that entry.  len 0: of none. */
 extern void art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len);
 
-/* A scan has come through the path's leaf up to place "at": keep a copy of the leaf. */
-extern void art_spot_seen(ArtOp *op, uint32 at);
+/*
+ * A scan has come through the path's leaf up to place "at": keep a copy of the leaf.  begins:
+ * with a batch that begins here, as "next" says.
+ */
+extern void art_spot_seen(ArtOp *op, uint32 at, bool begins);
 
 /*
  * Find the very entry wherever it is, leaf by leaf through the whole tree.  Checks for

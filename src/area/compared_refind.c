@@ -16,12 +16,13 @@
  * An entry that is gone has no place.  But entries never pass each other: they move to a
  * new leaf on the right, or to the leaf on the left.  So a scan goes on between those that
  * lay behind it and those that did not.  It keeps copies of the last leaves that it went
- * through, and looks for the outermost of their entries that is there still.
+ * through, and looks for the nearest of their entries that is there still.
  *
  * src/area/README.md: Keys that are compared
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -39,8 +40,10 @@ art_spot_set(ArtSpot *place, const ArtOp *op, const uint8 *key, uint32 len)
 	for (int i = 0; i < place->n; i++)
 		place->page[i] = op->p->f[i].page;
 	if (place->n > 0)
+	{
 		place->born = op->p->f[place->n - 1].born;
-	place->made = op->p->made;
+		place->made = op->p->f[place->n - 1].made;
+	}
 	place->key.len = 0;
 	if (len > 0)
 	{
@@ -228,23 +231,37 @@ seen_key(const ArtSeen *seen, uint32 i, uint32 *len)
 	return ax_cmp_key(&f, i, len);
 }
 
+/* From here on a batch began, as "next" says. */
+static void
+begins_here(ArtAgain *w, ArtSeen *s)
+{
+	s->from.len = 0;
+	art_buf_reserve(&s->from, w->next.key.len);
+	if (w->next.key.len > 0)
+		memcpy(s->from.data, w->next.key.data, w->next.key.len);
+	s->from.len = w->next.key.len;
+	s->from_at = w->next_at;
+}
+
 void
-art_spot_seen(ArtOp *op, uint32 at)
+art_spot_seen(ArtOp *op, uint32 at, bool begins)
 {
 	ArtAgain   *w = op->w->again;
 	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
+	const uint32 next = (w->seen_at + 1) % ART_CMP_SEEN;
 	ArtSeen    *s = seen_before(w, 0);
 
 	if (w->nseen > 0 && s->version == leaf->version && is_leaf_of(op, &s->place))
 	{
 		s->upto = w->backward ? Min(s->upto, at) : Max(s->upto, at);
+		if (begins)
+			begins_here(w, s);
 		return;
 	}
-	w->seen_at = (w->seen_at + 1) % ART_CMP_SEEN;
-	w->nseen = Min(w->nseen + 1, ART_CMP_SEEN);
-	s = seen_before(w, 0);
-	if (s == NULL)
-		s = w->seen[w->seen_at] = MemoryContextAllocZero(op->kd->cmp->cxt, sizeof(ArtSeen));
+	if (w->seen[next] == NULL)
+		w->seen[next] = MemoryContextAllocZero(op->kd->cmp->cxt, sizeof(ArtSeen));
+	s = w->seen[next];
+	s->from.cxt = op->kd->cmp->cxt;
 	if (s->size != op->p->size)
 	{
 		if (s->image != NULL)
@@ -258,6 +275,11 @@ art_spot_seen(ArtOp *op, uint32 at)
 	art_spot_set(&s->place, op, NULL, 0);
 	s->version = leaf->version;
 	s->upto = at;
+	s->from.len = 0;
+	if (begins)
+		begins_here(w, s);
+	w->seen_at = next;
+	w->nseen = Min(w->nseen + 1, ART_CMP_SEEN);
 }
 
 /* How many entries a leaf had that was seen. */
@@ -267,7 +289,10 @@ seen_count(const ArtSeen *s)
 	return ax_cmp_count(&(ax_cnode) {.image = s->image});
 }
 
-/* Does the entry lie behind the scan?  Then the scan forgets what it went through after that. */
+/*
+ * Does the entry lie behind the scan, or did a batch begin there?  Then the scan forgets what
+ * it went through after that.
+ */
 static bool
 seen_upto(ArtAgain *w, uint64 gen, const uint8 *key, uint32 len)
 {
@@ -276,7 +301,14 @@ seen_upto(ArtAgain *w, uint64 gen, const uint8 *key, uint32 len)
 		ArtSeen    *s = seen_before(w, 0);
 		const uint32 hi = w->backward ? seen_count(s) : s->upto;
 
-		for (uint32 i = w->backward ? s->upto : 0; i < hi && s->place.gen == gen; i++)
+		if (s->place.gen != gen)
+			continue;
+		if (s->from.len == len && memcmp(s->from.data, key, len) == 0)
+		{
+			s->upto = s->from_at;
+			return true;
+		}
+		for (uint32 i = w->backward ? s->upto : 0; i < hi; i++)
 		{
 			uint32		elen;
 			const uint8 *e = seen_key(s, i, &elen);
@@ -291,25 +323,36 @@ seen_upto(ArtAgain *w, uint64 gen, const uint8 *key, uint32 len)
 }
 
 /* The place of an entry's bytes in the table, which has it or nothing there. */
-static inline ArtBehind *
+static inline ArtKnown *
 table_find(const ArtAgain *w, const uint8 *key, uint32 len)
 {
-	const uint32 mask = w->places - 1;
 	uint32		at;
 
 	memcpy(&at, key + len - sizeof(at), sizeof(at));	/* of the TID */
-	at = (at * 0x9E3779B1u) >> 8 & mask;
+	at = murmurhash32(at) & (w->places - 1);
 	while (w->table[at].p != NULL &&
 		   (w->table[at].len != len || memcmp(w->table[at].p, key, len) != 0))
-		at = (at + 1) & mask;
+		at = (at + 1) & (w->places - 1);
 	return &w->table[at];
 }
 
-/* The entries that lie behind the scan, as a table of their bytes.  A long one has none. */
+/* Into the table, in place of what it has of that entry.  A long one it has not. */
+static inline void
+table_put(const ArtAgain *w, const ArtSeen *s, uint32 i, uint32 nth, uint32 ahead)
+{
+	ArtKnown	e = {.nth = nth, .ahead = ahead};
+
+	e.p = seen_key(s, i, &e.len);
+	if (e.p != NULL)
+		*table_find(w, e.p, e.len) = e;
+}
+
+/* The entries that lie behind the scan, and those of the last leaf that do not, as a table of their bytes. */
 static void
 table_fill(ArtOp *op)
 {
 	ArtAgain   *w = op->w->again;
+	const ArtSeen *s = seen_before(w, 0);
 	uint32		n = 1,
 				nth = 0;
 
@@ -321,52 +364,62 @@ table_fill(ArtOp *op)
 			pfree(w->table);
 		w->table = NULL;
 		w->places = 0;
-		w->table = MemoryContextAlloc(op->kd->cmp->cxt, pg_nextpower2_32(2 * n) * sizeof(ArtBehind));
+		w->table = MemoryContextAlloc(op->kd->cmp->cxt, pg_nextpower2_32(2 * n) * sizeof(ArtKnown));
 		w->places = pg_nextpower2_32(2 * n);
 	}
-	memset(w->table, 0, w->places * sizeof(ArtBehind));
+	memset(w->table, 0, w->places * sizeof(ArtKnown));
 
 	/* of two copies of a leaf the later one counts */
 	for (uint32 k = w->nseen; k-- > 0;)
 	{
-		const ArtSeen *s = seen_before(w, k);
-		const uint32 lo = w->backward ? s->upto : 0,
-					hi = w->backward ? seen_count(s) : s->upto;
-
-		for (uint32 i = lo; i < hi; i++)
-		{
-			ArtBehind	e;
-
-			e.p = seen_key(s, w->backward ? hi - 1 - (i - lo) : i, &e.len);
-			e.nth = ++nth;
-			if (e.p != NULL)
-				*table_find(w, e.p, e.len) = e;
-		}
+		s = seen_before(w, k);
+		if (w->backward)
+			for (uint32 i = seen_count(s); i-- > s->upto;)
+				table_put(w, s, i, ++nth, 0);
+		else
+			for (uint32 i = 0; i < s->upto; i++)
+				table_put(w, s, i, ++nth, 0);
 	}
+	if (w->backward)
+		for (uint32 i = 0; i < s->upto; i++)
+			table_put(w, s, i, 0, s->upto - i);
+	else
+		for (uint32 i = s->upto; i < seen_count(s); i++)
+			table_put(w, s, i, 0, i - s->upto + 1);
 }
 
-/* Of the entries of the path's leaf that lie behind the scan, the last that it came to, if later than the anchor. */
+/* Does the path's leaf have entries of the table that are nearer to the scan's place? */
 static void
-leaf_hit(ArtOp *op, uint32 *nth)
+leaf_hit(ArtOp *op, ArtHit *hit)
 {
 	ArtAgain   *w = op->w->again;
 	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
-	const ArtBehind *last = NULL;
+	const ArtKnown *behind = NULL,
+			   *ahead = NULL;
 
 	for (uint32 i = 0; i < ax_cmp_count(leaf); i++)
 	{
 		uint32		len;
 		const uint8 *e = ax_cmp_key(leaf, i, &len);
-		const ArtBehind *b = e == NULL ? NULL : table_find(w, e, len);
+		const ArtKnown *b = e == NULL ? NULL : table_find(w, e, len);
 
-		if (b != NULL && b->nth > *nth)
+		if (b == NULL)
+			continue;
+		if (b->nth > hit->nth)
 		{
-			*nth = b->nth;
-			last = b;
+			hit->nth = b->nth;
+			behind = b;
+		}
+		if (b->ahead > 0 && (hit->ahead == 0 || b->ahead < hit->ahead))
+		{
+			hit->ahead = b->ahead;
+			ahead = b;
 		}
 	}
-	if (last != NULL)
-		art_spot_set(&w->anchor, op, last->p, last->len);
+	if (behind != NULL)
+		art_spot_set(&w->behind, op, behind->p, behind->len);
+	if (ahead != NULL)
+		art_spot_set(&w->ahead, op, ahead->p, ahead->len);
 }
 
 /*
@@ -374,10 +427,10 @@ leaf_hit(ArtOp *op, uint32 *nth)
  * The leaf was there when that one was copied from which we came here.
  *
  * A leaf that was made since may have what that one had, and those that the scan went through
- * after it.  Any other one, with a number up to "made", would be among those that were seen:
- * the scan went through all leaves on its way.  (If it was put into the tree behind the scan,
- * it is made of one that the scan had copied.  Its number was taken under the latch of that one,
- * after the copy.)
+ * after it.  Any other one, with a number up to "made", lies beyond them, or is among those
+ * that were seen: from that one on the scan went through all leaves on its way.  (If it was
+ * put into the tree behind the scan, it is made of one that the scan had copied.  Its number
+ * was taken under the latch of that one, after the copy.)
  */
 static bool
 is_beyond(const ArtOp *op, uint64 made)
@@ -394,31 +447,31 @@ is_beyond(const ArtOp *op, uint64 made)
 	return true;
 }
 
-/* The scan goes on beside the anchor. */
+/* The scan goes on beside the entry that was found nearest to its place. */
 static ax_status
-op_at_anchor(ArtOp *op, uint32 *at, bool *found)
+op_beside_hit(ArtOp *op, const ArtHit *hit, uint32 *at, bool *found)
 {
 	ArtAgain   *w = op->w->again;
-	ax_status	s = op_return(op, &w->anchor);
+	const ArtSpot *spot = hit->nth > 0 ? &w->behind : &w->ahead;
+	ax_status	s = op_return(op, spot);
 
 	if (s == AX_OK)
-		s = leaf_find(op, w->anchor.key.data, w->anchor.key.len, at, found);
-	if (s == AX_OK && *found && !w->backward)
+		s = leaf_find(op, spot->key.data, spot->key.len, at, found);
+	if (s == AX_OK && *found && (hit->nth > 0) == !w->backward)
 		++*at;
 	return (s == AX_OK && !*found) || s == AX_NOTFOUND ? AX_CHANGED : s;
 }
 
 /*
- * From the path's leaf that way, to the first leaf that is_beyond(), or to the end: the last
- * entry that lies behind the scan, as the anchor.  *nth: its number; as it was, if none is
- * later.  AX_OK: the path is at the leaf beyond; AX_NOTFOUND: at the last one.
+ * From the path's leaf that way, to the first leaf that is_beyond(), or to the end: the entries
+ * nearest to the scan's place.
  *
- * Entries do not pass each other, so the last one is the outermost.  But a row may have come
- * with the bytes of one that is gone, and lie elsewhere in what is no order.  It is seldom
- * the last.
+ * Entries do not pass each other, so the last one behind the scan is the outermost.  But a row
+ * may have come with the bytes of one that is gone, and lie elsewhere in what is no order.
+ * It is seldom the last.
  */
 static ax_status
-op_walk_seen(ArtOp *op, bool left, uint64 made, uint32 *nth)
+op_walk_seen(ArtOp *op, bool left, uint64 made, ArtHit *hit)
 {
 	for (;;)
 	{
@@ -427,37 +480,36 @@ op_walk_seen(ArtOp *op, bool left, uint64 made, uint32 *nth)
 
 		/* a merge puts entries into the leaf to the left, however old that is */
 		if (left || !beyond)
-			leaf_hit(op, nth);
+			leaf_hit(op, hit);
 		if (beyond)
 			return AX_OK;
 		s = op_step(op, left);
 		if (s != AX_OK)
-			return s;
+			return s == AX_NOTFOUND ? AX_OK : s;
 	}
 }
 
 /*
  * The last entry that a scan has got is gone.  Where the scan goes on: the path, and *at.
- * *found false: all leaves that it remembers are gone.
+ * *found false: none of the leaves that it remembers is found.
  *
- * The search begins at the last of them that is there.  The leaves after that one were merged,
- * or packed into new ones, so their entries are beside it.
+ * The search begins at the last of them that is.  The leaves after that one were merged, or
+ * packed into new ones, so their entries are beside it.
  */
 static ax_status
 op_find_seen(ArtOp *op, uint32 *at, bool *found)
 {
 	ArtAgain   *w = op->w->again;
 	const ArtSpot *from = NULL;
-	uint32		k,
-				nth = 0;
+	ArtHit		hit = {0};
+	uint32		k;
 	ax_status	s = AX_NOTFOUND;
 
 	*found = false;
 	for (k = 0; k < w->nseen && s == AX_NOTFOUND; k++)
 	{
 		from = &seen_before(w, k)->place;
-		if (from->gen == op->gen)
-			s = op_return(op, from);
+		s = op_return(op, from);
 	}
 	if (s != AX_OK)
 		return s == AX_NOTFOUND ? AX_OK : s;
@@ -466,27 +518,26 @@ op_find_seen(ArtOp *op, uint32 *at, bool *found)
 	/* nothing that lies behind the scan is to the left of the last leaf that it went through */
 	if (w->backward && k > 1)
 	{
-		s = op_walk_seen(op, true, from->made, &nth);
-		if (s == AX_OK || s == AX_NOTFOUND)
+		s = op_walk_seen(op, true, from->made, &hit);
+		if (s == AX_OK)
 			s = op_return(op, from);
 		if (s != AX_OK)
 			return s == AX_NOTFOUND ? AX_CHANGED : s;
 	}
-	s = op_walk_seen(op, false, from->made, &nth);
-	if (s != AX_OK && s != AX_NOTFOUND)
+	s = op_walk_seen(op, false, from->made, &hit);
+	if (s != AX_OK)
 		return s;
-	if (nth > 0)
-		return op_at_anchor(op, at, found);
+	if (hit.nth > 0 || (w->backward && hit.ahead > 0))
+		return op_beside_hit(op, &hit, at, found);
 
-	/* all that lay behind the scan in these leaves is gone */
-	*found = true;
-	if (w->backward)
-	{
-		*at = s == AX_OK ? 0 : ax_cmp_count(&op->p->f[op->p->n - 1]);
-		return AX_OK;
-	}
+	/*
+	 * All of it is gone that lay behind the scan.  To the left: and all that lay before the scan
+	 * in that leaf, if the leaf is the last one.  Then all entries of the leaf are new, or came
+	 * from the right.  So the place is the leaf's beginning.
+	 */
 	*at = 0;
 	s = op_return(op, from);
+	*found = s == AX_OK;
 	return s == AX_NOTFOUND ? AX_CHANGED : s;
 }
 
@@ -494,7 +545,7 @@ op_find_seen(ArtOp *op, uint32 *at, bool *found)
 static ax_status
 op_find_seen_anywhere(ArtOp *op, uint32 *at, bool *found)
 {
-	uint32		nth = 0;
+	ArtHit		hit = {0};
 	bool		same;
 	ax_status	s = art_op_find(op, NULL, 0, false, true, at, &same);
 
@@ -502,10 +553,10 @@ op_find_seen_anywhere(ArtOp *op, uint32 *at, bool *found)
 	if (s != AX_OK || op->p->n == 0)
 		return s;
 	table_fill(op);
-	s = op_walk_seen(op, false, 0, &nth);
-	if ((s == AX_OK || s == AX_NOTFOUND) && nth > 0)
-		return op_at_anchor(op, at, found);
-	return s == AX_NOTFOUND ? AX_OK : s;
+	s = op_walk_seen(op, false, 0, &hit);
+	if (s == AX_OK && (hit.nth > 0 || hit.ahead > 0))
+		s = op_beside_hit(op, &hit, at, found);
+	return s;
 }
 
 ax_status

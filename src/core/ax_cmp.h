@@ -34,20 +34,21 @@ typedef struct ax_cnode
 	void	   *page;			/* where it is; never followed by the caller */
 	uint64_t	version;
 	uint64_t	born;			/* the tree's so manieth page: no other one has that number */
+	uint64_t	made;			/* the tree's pages, ever, when the step began that copied this one */
 	uint8_t    *image;			/* the caller's buffer of path->size bytes; NULL: none yet */
 	uint32_t	i;				/* inner: the child that was taken */
 } ax_cnode;
 
 /*
  * A descent: f[0] is the root, f[n - 1] where it has come to.  size: bytes of
- * each image, which the caller sees to.  A page whose number is not above "made" was
- * there when the last step began, or a process had latched already what the page was
- * to be made from.
+ * each image, which the caller sees to.  A page whose number is not above a frame's "made"
+ * was there when that was copied, or a process had latched already what the page was to be
+ * made from.
  */
 typedef struct ax_cpath
 {
 	uint32_t	size;
-	uint64_t	made;			/* the tree's pages, ever, when the last step began */
+	uint64_t	made;			/* of the pages that the last step copied */
 	uint64_t	root_version;
 	int			n;				/* 0: the tree is empty */
 	ax_cnode	f[AX_CMP_LEVELS];

@@ -338,8 +338,8 @@ test_numbers(worker *a, worker *b)
 			{
 				const ax_cnode *f = &a->p.f[a->p.n - 1];
 
-				wrong += f->born == 0 || f->born > a->p.made;
-				made = a->p.made;
+				wrong += f->born == 0 || f->born > f->made;
+				made = f->made;
 				sum += f->born;
 			} while (ax_cmp_beside(&a->cx, ck_tree, ck_gen, &a->p, false) == AX_OK);
 		for (uint64_t i = 300; i < 600; i++)

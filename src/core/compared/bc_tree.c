@@ -160,6 +160,7 @@ push_page(ax_ctx *cx, ax_cpath *p, bc_page *page)
 	f->page = page;
 	f->version = g.v;
 	f->born = page->born;
+	f->made = p->made;
 	f->i = 0;
 	p->n++;
 	return AX_OK;
