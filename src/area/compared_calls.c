@@ -401,8 +401,17 @@ find_begin(ArtOp *op, const ax_batch *b, uint32 *at)
 
 		art_spot_set(&w->next, op, from->key, again ? from->len : 0);
 		w->next_at = *at;
-		if (!again || w->backward != b->backward)
+		if (!again)
+		{
+			w->nseen = w->nold = 0;
+			w->all_left = from->len == 0 && !b->backward;
+			w->all_right = from->len == 0 && b->backward;
+		}
+		else if (w->backward != b->backward)
+		{
+			w->nold += w->nseen;
 			w->nseen = 0;
+		}
 		w->backward = b->backward;
 	}
 	return s;

@@ -23,7 +23,7 @@ again_make(MemoryContext cxt)
 	ArtAgain   *w = MemoryContextAllocZero(cxt, sizeof(ArtAgain));
 
 	w->next.key.cxt = w->begin.key.cxt = w->end.key.cxt = cxt;
-	w->gone.key.cxt = w->behind.key.cxt = w->ahead.key.cxt = cxt;
+	w->gone.key.cxt = w->left.key.cxt = w->right.key.cxt = cxt;
 	return w;
 }
 

@@ -33,8 +33,9 @@ typedef struct ArtSeen
 	uint64		version;
 	uint32		size;
 	uint8	   *image;			/* NULL: was not needed yet */
-	uint32		upto;			/* so many entries from the left lie behind the scan, or, if it
-								 * goes to the left, the others */
+	bool		backward;		/* the scan went to the left: */
+	uint32		upto;			/* so many entries from the left lay behind it, or, if it went to
+								 * the left, the others */
 	ArtBuf		from;			/* the entry from which a batch began here, which need not be in
 								 * the image; empty: none did */
 	uint32		from_at;		/* .. and how many entries were to the left of that place */
@@ -45,16 +46,15 @@ typedef struct ArtKnown
 {
 	const uint8 *p;
 	uint32		len;
-	uint32		nth;			/* of those that lie behind the scan, in the order in which it came
-								 * to them, from 1 on; 0: of the last leaf, it lies before the scan, */
-	uint32		ahead;			/* .. so far */
+	bool		left;			/* of the scan's place */
+	uint32		nth;			/* the higher, the nearer to that, of those on this side */
 } ArtKnown;
 
-/* The entries nearest to a scan's place that were found. */
+/* The entries nearest to a scan's place that were found, as their nth; 0: none. */
 typedef struct ArtHit
 {
-	uint32		nth;			/* 0: none behind it */
-	uint32		ahead;			/* 0: none before it */
+	uint32		left;
+	uint32		right;
 } ArtHit;
 
 /* Of a doubtful class: where its operations were (compared_refind.c). */
@@ -65,11 +65,14 @@ typedef struct ArtAgain
 	ArtSpot		end;			/* its last entry */
 	ArtSpot		gone;			/* where an entry was removed */
 	uint32		next_at;		/* how many entries of its leaf are to the left of that beginning */
-	ArtSpot		behind;			/* the entries of an ArtHit */
-	ArtSpot		ahead;
+	ArtSpot		left;			/* the entries of an ArtHit */
+	ArtSpot		right;
 	bool		backward;		/* the way of the scan that saw these leaves: */
 	uint32		nseen;
-	uint32		seen_at;		/* the last of them */
+	uint32		nold;			/* those before, which it saw before it turned round */
+	bool		all_left;		/* they have had all that lies to the left of the scan's place, */
+	bool		all_right;		/* .. to the right of it */
+	uint32		seen_at;		/* the last of all */
 	ArtSeen    *seen[ART_CMP_SEEN]; /* every leaf that it went through; NULL: was not needed yet */
 	ArtKnown   *table;			/* their entries; NULL: was not needed yet */
 	uint32		places;			/* of the table, a power of 2 */

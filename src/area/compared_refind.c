@@ -274,12 +274,16 @@ art_spot_seen(ArtOp *op, uint32 at, bool begins)
 	memcpy(s->image, leaf->image, s->size);
 	art_spot_set(&s->place, op, NULL, 0);
 	s->version = leaf->version;
+	s->backward = w->backward;
 	s->upto = at;
 	s->from.len = 0;
 	if (begins)
 		begins_here(w, s);
+	if (w->nseen + w->nold == ART_CMP_SEEN)
+		w->all_left = w->all_right = false;
 	w->seen_at = next;
 	w->nseen = Min(w->nseen + 1, ART_CMP_SEEN);
+	w->nold = Min(w->nold, ART_CMP_SEEN - w->nseen);
 }
 
 /* How many entries a leaf had that was seen. */
@@ -319,6 +323,8 @@ seen_upto(ArtAgain *w, uint64 gen, const uint8 *key, uint32 len)
 			return true;
 		}
 	}
+	w->nold = 0;
+	w->all_left = w->all_right = false;
 	return false;
 }
 
@@ -338,16 +344,22 @@ table_find(const ArtAgain *w, const uint8 *key, uint32 len)
 
 /* Into the table, in place of what it has of that entry.  A long one it has not. */
 static inline void
-table_put(const ArtAgain *w, const ArtSeen *s, uint32 i, uint32 nth, uint32 ahead)
+table_put(const ArtAgain *w, const ArtSeen *s, uint32 i, uint32 nth)
 {
-	ArtKnown	e = {.nth = nth, .ahead = ahead};
+	ArtKnown	e = {.nth = nth, .left = i < s->upto};
 
 	e.p = seen_key(s, i, &e.len);
 	if (e.p != NULL)
 		*table_find(w, e.p, e.len) = e;
 }
 
-/* The entries that lie behind the scan, and those of the last leaf that do not, as a table of their bytes. */
+/*
+ * The entries on either side of the scan's place, as a table of their bytes: those that lay
+ * behind the scan, also before it turned round, and all of the last leaf.
+ *
+ * Of two copies that have an entry the later one counts.  So what the scan passed again on its
+ * way back is on the other side.
+ */
 static void
 table_fill(ArtOp *op)
 {
@@ -356,7 +368,7 @@ table_fill(ArtOp *op)
 	uint32		n = 1,
 				nth = 0;
 
-	for (uint32 k = 0; k < w->nseen; k++)
+	for (uint32 k = 0; k < w->nseen + w->nold; k++)
 		n += seen_count(seen_before(w, k));
 	if (w->places < 2 * n)
 	{
@@ -369,23 +381,19 @@ table_fill(ArtOp *op)
 	}
 	memset(w->table, 0, w->places * sizeof(ArtKnown));
 
-	/* of two copies of a leaf the later one counts */
-	for (uint32 k = w->nseen; k-- > 0;)
+	/* each comes nearer to the place */
+	for (uint32 k = w->nseen + w->nold; k-- > 0;)
 	{
 		s = seen_before(w, k);
-		if (w->backward)
-			for (uint32 i = seen_count(s); i-- > s->upto;)
-				table_put(w, s, i, ++nth, 0);
-		else
-			for (uint32 i = 0; i < s->upto; i++)
-				table_put(w, s, i, ++nth, 0);
+		for (uint32 i = 0; !s->backward && i < s->upto; i++)
+			table_put(w, s, i, ++nth);
+		for (uint32 i = seen_count(s); s->backward && i-- > s->upto;)
+			table_put(w, s, i, ++nth);
 	}
-	if (w->backward)
-		for (uint32 i = 0; i < s->upto; i++)
-			table_put(w, s, i, 0, s->upto - i);
-	else
-		for (uint32 i = s->upto; i < seen_count(s); i++)
-			table_put(w, s, i, 0, i - s->upto + 1);
+	for (uint32 i = seen_count(s); !s->backward && i-- > s->upto;)
+		table_put(w, s, i, ++nth);
+	for (uint32 i = 0; s->backward && i < s->upto; i++)
+		table_put(w, s, i, ++nth);
 }
 
 /* Does the path's leaf have entries of the table that are nearer to the scan's place? */
@@ -394,8 +402,8 @@ leaf_hit(ArtOp *op, ArtHit *hit)
 {
 	ArtAgain   *w = op->w->again;
 	const ax_cnode *leaf = &op->p->f[op->p->n - 1];
-	const ArtKnown *behind = NULL,
-			   *ahead = NULL;
+	const ArtKnown *left = NULL,
+			   *right = NULL;
 
 	for (uint32 i = 0; i < ax_cmp_count(leaf); i++)
 	{
@@ -403,23 +411,21 @@ leaf_hit(ArtOp *op, ArtHit *hit)
 		const uint8 *e = ax_cmp_key(leaf, i, &len);
 		const ArtKnown *b = e == NULL ? NULL : table_find(w, e, len);
 
-		if (b == NULL)
-			continue;
-		if (b->nth > hit->nth)
+		if (b != NULL && b->left && b->nth > hit->left)
 		{
-			hit->nth = b->nth;
-			behind = b;
+			hit->left = b->nth;
+			left = b;
 		}
-		if (b->ahead > 0 && (hit->ahead == 0 || b->ahead < hit->ahead))
+		else if (b != NULL && !b->left && b->nth > hit->right)
 		{
-			hit->ahead = b->ahead;
-			ahead = b;
+			hit->right = b->nth;
+			right = b;
 		}
 	}
-	if (behind != NULL)
-		art_spot_set(&w->behind, op, behind->p, behind->len);
-	if (ahead != NULL)
-		art_spot_set(&w->ahead, op, ahead->p, ahead->len);
+	if (left != NULL)
+		art_spot_set(&w->left, op, left->p, left->len);
+	if (right != NULL)
+		art_spot_set(&w->right, op, right->p, right->len);
 }
 
 /*
@@ -447,17 +453,17 @@ is_beyond(const ArtOp *op, uint64 made)
 	return true;
 }
 
-/* The scan goes on beside the entry that was found nearest to its place. */
+/* The scan goes on beside the entry that was found nearest to its place, to the right of that one if "left" is. */
 static ax_status
-op_beside_hit(ArtOp *op, const ArtHit *hit, uint32 *at, bool *found)
+op_beside_hit(ArtOp *op, bool left, uint32 *at, bool *found)
 {
 	ArtAgain   *w = op->w->again;
-	const ArtSpot *spot = hit->nth > 0 ? &w->behind : &w->ahead;
+	const ArtSpot *spot = left ? &w->left : &w->right;
 	ax_status	s = op_return(op, spot);
 
 	if (s == AX_OK)
 		s = leaf_find(op, spot->key.data, spot->key.len, at, found);
-	if (s == AX_OK && *found && (hit->nth > 0) == !w->backward)
+	if (s == AX_OK && *found && left)
 		++*at;
 	return (s == AX_OK && !*found) || s == AX_NOTFOUND ? AX_CHANGED : s;
 }
@@ -527,8 +533,10 @@ op_find_seen(ArtOp *op, uint32 *at, bool *found)
 	s = op_walk_seen(op, false, from->made, &hit);
 	if (s != AX_OK)
 		return s;
-	if (hit.nth > 0 || (w->backward && hit.ahead > 0))
-		return op_beside_hit(op, &hit, at, found);
+	if (w->backward && hit.right > 0)
+		return op_beside_hit(op, false, at, found);
+	if (hit.left > 0)
+		return op_beside_hit(op, true, at, found);
 
 	/*
 	 * All of it is gone that lay behind the scan.  To the left: and all that lay before the scan
@@ -545,6 +553,7 @@ op_find_seen(ArtOp *op, uint32 *at, bool *found)
 static ax_status
 op_find_seen_anywhere(ArtOp *op, uint32 *at, bool *found)
 {
+	const ArtAgain *w = op->w->again;
 	ArtHit		hit = {0};
 	bool		same;
 	ax_status	s = art_op_find(op, NULL, 0, false, true, at, &same);
@@ -554,8 +563,17 @@ op_find_seen_anywhere(ArtOp *op, uint32 *at, bool *found)
 		return s;
 	table_fill(op);
 	s = op_walk_seen(op, false, 0, &hit);
-	if (s == AX_OK && (hit.nth > 0 || hit.ahead > 0))
-		s = op_beside_hit(op, &hit, at, found);
+	if (s != AX_OK)
+		return s;
+	if (hit.left > 0 || hit.right > 0)
+		return op_beside_hit(op, w->backward ? hit.right == 0 : hit.left > 0, at, found);
+
+	/* all of them are gone; if they were all on one side, nothing is left there */
+	*found = w->all_left || w->all_right;
+	if (w->all_right)
+		*at = ax_cmp_count(&op->p->f[op->p->n - 1]);
+	else if (w->all_left)
+		s = art_op_find(op, NULL, 0, false, true, at, &same);
 	return s;
 }
 

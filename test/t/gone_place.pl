@@ -234,6 +234,10 @@ steps('another leaf was merged into it', $_->[0], $_->[1], 310, $_->[2], 'i', 'F
   [ 'own_ops', '>', 'id BETWEEN 280 AND 295 OR id BETWEEN 256 AND 264' ];
 steps('another leaf was merged into it by the scan', 'own_ops', '<', 300, 'id BETWEEN 16 AND 30 OR id BETWEEN 35 AND 45', 'i', 'F 15', 'F 8', 'B 13', 'F 20');
 
+# meanwhile the tree has become higher by some levels
+steps('the tree grows', $_->[0], $_->[1], 300, 'false', 'i', 'F 1', 'INSERT INTO t SELECT 1000 + i, i % 400 FROM generate_series(1, 20000) i', 'F 300')
+  foreach [ 'own_ops', '<' ], [ 'own_ops', '>' ], [ 'hand_ops', '<@@' ], [ 'below_ops', '>&&' ];
+
 my $seed = $ENV{GONE_SEED} // 19;
 foreach (1 .. $ENV{GONE_ROUNDS} // 8)
 {
