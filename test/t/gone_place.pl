@@ -16,29 +16,25 @@ my $node = art_node('gone', 'artidx.build_workers' => 0, jit => 'off');
 
 sub sql { return $node->safe_psql('postgres', $_[0]); }
 
-# as in a game of hands: each is less than one and greater than another one
-sql(q{
-	CREATE FUNCTION hand_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS
-		'BEGIN RETURN CASE (a - b + 3000000) % 3 WHEN 0 THEN btint4cmp(a, b) WHEN 1 THEN 1 ELSE -1 END; END';
-	CREATE FUNCTION hand_lt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT hand_cmp(a, b) < 0';
-	CREATE FUNCTION hand_gt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT hand_cmp(a, b) > 0';
-	CREATE FUNCTION hand_eq(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT hand_cmp(a, b) = 0';
-	CREATE OPERATOR =@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = hand_eq);
-	CREATE OPERATOR <@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = hand_lt);
-	CREATE OPERATOR >@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = hand_gt);
-	CREATE OPERATOR CLASS hand_ops FOR TYPE int USING art AS OPERATOR 1 <@@, OPERATOR 3 =@@, OPERATOR 5 >@@, FUNCTION 1 hand_cmp(int, int);
-	CREATE OPERATOR CLASS hand_ops FOR TYPE int USING btree AS OPERATOR 1 <@@, OPERATOR 3 =@@, OPERATOR 5 >@@, FUNCTION 1 hand_cmp(int, int)});
+# A class NAME_ops of art and btree, with operators of that last two characters; what its functions say.
+sub make_class
+{
+	my ($name, $type, $op, $cmp, $lt, $eq, $gt) = @_;
+	my %says = (lt => $lt, eq => $eq, gt => $gt);
 
+	sql("CREATE FUNCTION ${name}_cmp(a $type, b $type) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS 'BEGIN RETURN $cmp; END'");
+	sql("CREATE FUNCTION ${name}_$_(a $type, b $type) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT $says{$_}'") foreach sort keys %says;
+	sql("CREATE OPERATOR $_->[0]$op (LEFTARG = $type, RIGHTARG = $type, FUNCTION = ${name}_$_->[1])") foreach [ '<', 'lt' ], [ '=', 'eq' ], [ '>', 'gt' ];
+	sql("CREATE OPERATOR CLASS ${name}_ops FOR TYPE $type USING $_ AS OPERATOR 1 <$op, OPERATOR 3 =$op, OPERATOR 5 >$op, FUNCTION 1 ${name}_cmp($type, $type)")
+	  foreach qw(art btree);
+}
+
+# as in a game of hands: each is less than one and greater than another one
+make_class('hand', 'int', '@@', 'CASE (a - b + 3000000) % 3 WHEN 0 THEN btint4cmp(a, b) WHEN 1 THEN 1 ELSE -1 END',
+	map { "hand_cmp(a, b) $_ 0" } qw(< = >));
 # nothing is found by it
-sql(q{
-	CREATE FUNCTION below_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN -1; END';
-	CREATE FUNCTION below_lt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT true';
-	CREATE FUNCTION below_gt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT false';
-	CREATE OPERATOR =&& (LEFTARG = int, RIGHTARG = int, FUNCTION = below_gt);
-	CREATE OPERATOR <&& (LEFTARG = int, RIGHTARG = int, FUNCTION = below_lt);
-	CREATE OPERATOR >&& (LEFTARG = int, RIGHTARG = int, FUNCTION = below_gt);
-	CREATE OPERATOR CLASS below_ops FOR TYPE int USING art AS OPERATOR 1 <&&, OPERATOR 3 =&&, OPERATOR 5 >&&, FUNCTION 1 below_cmp(int, int);
-	CREATE OPERATOR CLASS below_ops FOR TYPE int USING btree AS OPERATOR 1 <&&, OPERATOR 3 =&&, OPERATOR 5 >&&, FUNCTION 1 below_cmp(int, int)});
+make_class('below', 'int', '&&', '-1', 'true', 'false', 'false');
+make_class('textbelow', 'text', '&&', '-1', 'true', 'false', 'false');
 
 # What a cursor gives that stops after $first rows, where $meanwhile happens, and goes on.
 sub stops
@@ -208,16 +204,6 @@ sub steps
 	$s->quit;
 	is("@got", "@want", "$what, $class: " . join(', ', @steps));
 }
-
-sql(q{
-	CREATE FUNCTION textbelow_cmp(a text, b text) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN -1; END';
-	CREATE FUNCTION textbelow_lt(a text, b text) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT true';
-	CREATE FUNCTION textbelow_gt(a text, b text) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT false';
-	CREATE OPERATOR =&& (LEFTARG = text, RIGHTARG = text, FUNCTION = textbelow_gt);
-	CREATE OPERATOR <&& (LEFTARG = text, RIGHTARG = text, FUNCTION = textbelow_lt);
-	CREATE OPERATOR >&& (LEFTARG = text, RIGHTARG = text, FUNCTION = textbelow_gt);
-	CREATE OPERATOR CLASS textbelow_ops FOR TYPE text USING art AS OPERATOR 1 <&&, OPERATOR 3 =&&, OPERATOR 5 >&&, FUNCTION 1 textbelow_cmp(text, text);
-	CREATE OPERATOR CLASS textbelow_ops FOR TYPE text USING btree AS OPERATOR 1 <&&, OPERATOR 3 =&&, OPERATOR 5 >&&, FUNCTION 1 textbelow_cmp(text, text)});
 
 # it turns round where its entry is gone, and again
 steps('the place is gone, two turns', $_->[0], $_->[1], 600, 'id BETWEEN 150 AND 170 OR id BETWEEN 175 AND 205 OR id BETWEEN 300 AND 560', 'i',
